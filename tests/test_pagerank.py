@@ -203,7 +203,7 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
     masses, ranks = rank_documents(store, {"robert fortune": 1.0}, epsilon=1e-7)
     assert masses["fortune"] > masses["darjeeling"] > masses["bengal"] > 0
     assert "elsewhere" not in masses
-    total = ranks.chunk_masses.sum() + ranks.entity_masses.sum() + ranks.missing
+    total = ranks.chunk_masses.sum() + ranks.entity_masses.sum() + ranks.missing_mass
     assert total == pytest.approx(1)
     with store.snapshot() as snapshot:
         document = snapshot._state.documents.find_by_key("darjeeling")

@@ -369,8 +369,8 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
 def asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
     """True if a question asks for all persons of a list, and not for one of them.
 
-    This is so if the question asks for a person, ``item`` (an item of the list) names one, and the ``heading`` of the
-    list has words from the question, but the item has none.
+    This is the case if the question asks for a person, ``item`` (an item of the list) names one, and the ``heading`` of
+    the list has words from the question, but the item has none.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
     >>> [asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]

@@ -212,7 +212,7 @@ def estimate_confidence(
     question_language = detect_question_language(query.question, language)
     question_terms = _QuestionTerms.from_question(query, question_language)
     if not passages:
-        return Confidence(0.0, missing=question_terms.missing, unknown=question_terms.unknown)
+        return Confidence(0.0, missing=question_terms.missing_fraction, unknown=question_terms.unknown_names)
     is_english = question_language in (None, "english")
     if not is_english:  # names can have case endings, so their stems are compared
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
@@ -229,7 +229,7 @@ def estimate_confidence(
 
     missing_names = list(filter(is_missing, question_terms.names))
     # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.
-    unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown)
+    unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown_names)
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
     if hits and weights is not None and query.user_vector is None:
@@ -333,9 +333,9 @@ class _QuestionTerms(NamedTuple):
 
     ``rarities`` maps its informative terms to their rarity (IDF). ``pairs`` maps consecutive terms to the lower rarity
     of the two. ``names`` maps its names to the total rarity of their terms. ``total_rarity`` is the sum of
-    ``rarities``, or 1 without terms, and ``max_rarity`` the rarity of a term that almost no chunk has. ``missing`` is
-    the fraction of the terms, by rarity, that no chunk has, and ``unknown`` are the names with such a term. ``stem``
-    stems words.
+    ``rarities``, or 1 without terms, and ``max_rarity`` the rarity of a term that almost no chunk has.
+    ``missing_fraction`` is the fraction of the terms, by rarity, that no chunk has, and ``unknown_names`` are the names
+    with such a term. ``stem`` stems words.
     """
 
     rarities: Mapping[str, float]
@@ -343,8 +343,8 @@ class _QuestionTerms(NamedTuple):
     names: Mapping[QuestionName, float]
     total_rarity: float
     max_rarity: float
-    missing: float
-    unknown: tuple[str, ...]
+    missing_fraction: float
+    unknown_names: tuple[str, ...]
     stem: Callable[[str], str]
 
     @classmethod
@@ -378,8 +378,10 @@ class _QuestionTerms(NamedTuple):
             names={name: math.fsum(term_rarities[term] for term in terms) for name, terms in name_terms.items()},
             total_rarity=total_rarity,
             max_rarity=math.log(chunks),
-            missing=missing_rarity / total_rarity,
-            unknown=tuple(name.text for name, terms in name_terms.items() if not all(counts[term] for term in terms)),
+            missing_fraction=missing_rarity / total_rarity,
+            unknown_names=tuple(
+                name.text for name, terms in name_terms.items() if not all(counts[term] for term in terms)
+            ),
             stem=stem,
         )
 
@@ -427,7 +429,7 @@ class _QuestionTerms(NamedTuple):
             "phrases": 1 - math.exp(-phrase_rarity / self.max_rarity),
             "unnamed": missing_rarity / max_missing_rarity if missing_rarity else 0.0,
             "lacking": num_missing_tokens / num_tokens if num_tokens else 0.0,
-            "missing": self.missing,
+            "missing": self.missing_fraction,
         }
 
 

@@ -147,8 +147,8 @@ def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -
 def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
     """True if a block of ``text`` should stay in one chunk with ``previous``, the block before it (None: no block).
 
-    This is so if ``previous`` is a heading or a lead-in (``as follows:``). Code and tables also stay with any prose or
-    list item before them.
+    This is the case if ``previous`` is a heading or a lead-in (``as follows:``). Code and tables also stay with any
+    prose or list item before them.
     """
     if previous is None:
         return False

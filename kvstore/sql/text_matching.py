@@ -34,7 +34,7 @@ def find_matching_documents(reader: TableReader, query: str) -> TableRows:
     They have the words of the query, which are looked up in the index; the caller checks the match itself.
     """
     bounds = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
-    return iter(np.flatnonzero(bounds.possible).tolist())
+    return iter(np.flatnonzero(bounds.possible_matches).tolist())
 
 
 def find_matching_chunks(reader: TableReader, query: str) -> TableRows:

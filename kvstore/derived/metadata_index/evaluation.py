@@ -71,17 +71,17 @@ from .pattern_matching import MAX_PATTERN_CHARS, list_prefixes, make_pattern_mat
 class Bounds(NamedTuple):
     """A lower and an upper bound of the set of documents that satisfy a condition.
 
-    The condition is certainly true for ``certain``, and possibly true for ``possible``, which includes ``certain``. If
-    the index decides the condition for every document, both are the same object.
+    The condition is certainly true for ``certain_matches``, and possibly true for ``possible_matches``, which includes
+    ``certain_matches``. If the index decides the condition for every document, both are the same object.
     """
 
-    certain: DocumentMask
-    possible: DocumentMask
+    certain_matches: DocumentMask
+    possible_matches: DocumentMask
 
     @property
     def is_exact(self) -> bool:
         """True if the index decides the condition for every document."""
-        return self.certain is self.possible
+        return self.certain_matches is self.possible_matches
 
 
 class _NonNullDocuments(NamedTuple):
@@ -141,7 +141,7 @@ class Evaluation:
                 return Bounds(selected & ~undecided, selected | undecided)
             case IsEmptyList(field):
                 # An empty list is not NULL, but has no index key, so only the document itself can decide.
-                bounds = Bounds(self._index.make_empty_mask(), self.evaluate(IsNotNull(field)).possible)
+                bounds = Bounds(self._index.make_empty_mask(), self.evaluate(IsNotNull(field)).possible_matches)
                 return self._complement(bounds) if is_negated else bounds
             case Compare(field):
                 return self._apply_negation(field, self._evaluate_comparison(condition), is_negated)
@@ -179,7 +179,7 @@ class Evaluation:
 
         The condition must be true or false for every document, never unknown (NULL).
         """
-        return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
+        return Bounds(self._all_documents & ~bounds.possible_matches, self._all_documents & ~bounds.certain_matches)
 
     def _apply_negation(self, field: Field, bounds: Bounds | None, is_negated: bool) -> Bounds:
         """Return the certain and possible matches of a comparison or, if ``is_negated``, of its negation.
@@ -193,12 +193,12 @@ class Evaluation:
             return bounds
         documents = self._find_non_null(field)
         if documents is None:
-            return Bounds(self._index.make_empty_mask(), self._all_documents & ~bounds.certain)
+            return Bounds(self._index.make_empty_mask(), self._all_documents & ~bounds.certain_matches)
         non_null, undecided = documents
-        certain = non_null & ~bounds.possible
+        certain = non_null & ~bounds.possible_matches
         if bounds.is_exact and undecided is None:
             return _make_exact(certain)
-        possible = (non_null if undecided is None else non_null | undecided) & ~bounds.certain
+        possible = (non_null if undecided is None else non_null | undecided) & ~bounds.certain_matches
         return Bounds(certain, possible)
 
     def _find_non_null(self, field: Field) -> _NonNullDocuments | None:
@@ -458,9 +458,9 @@ def _combine_bounds(
 
     ``combine`` is AND or OR of two masks. The result is exact if both inputs are.
     """
-    certain = combine(first.certain, second.certain)
+    certain = combine(first.certain_matches, second.certain_matches)
     is_exact = first.is_exact and second.is_exact
-    return Bounds(certain, certain if is_exact else combine(first.possible, second.possible))
+    return Bounds(certain, certain if is_exact else combine(first.possible_matches, second.possible_matches))
 
 
 def _make_exact(documents: DocumentMask) -> Bounds:

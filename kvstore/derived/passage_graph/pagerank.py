@@ -121,9 +121,9 @@ DEFAULT_WEIGHTS = EdgeWeights()
 
 @frozen_dataclass
 class PageRank:
-    """Masses of all reached chunks and entities, unordered; together with ``missing`` they sum to 1.
+    """Masses of all reached chunks and entities, unordered; together with ``missing_mass`` they sum to 1.
 
-    ``missing`` is the error, the L1 distance to the exact vector, and no mass exceeds the exact one. ``pushes``,
+    ``missing_mass`` is the error, the L1 distance to the exact vector, and no mass exceeds the exact one. ``pushes``,
     ``rows`` (rows read) and ``rounds`` measure the cost.
     """
 
@@ -131,7 +131,7 @@ class PageRank:
     chunk_masses: Masses
     entities: npt.NDArray[np.uint32]
     entity_masses: Masses
-    missing: float
+    missing_mass: float
     pushes: int
     rows: int
     rounds: int
@@ -140,7 +140,7 @@ class PageRank:
     @property
     def cost(self) -> str:
         """The cost for EXPLAIN: push operations, rows read, rounds of reads, and the missing mass (the error)."""
-        return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
+        return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing_mass:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:
         """Return the possible predecessors of a node on the likeliest walk from a start node to it.
@@ -194,14 +194,14 @@ def compute_personalized_pagerank(
         if len(pending_nodes):
             for walk_rows in rows.read_rows(pending_nodes):
                 push.add_rows(*walk_rows)
-    reached_nodes, masses, missing = push.get_masses()
+    reached_nodes, masses, missing_mass = push.get_masses()
     is_reached_entity = mask_entities(reached_nodes)
     return PageRank(
         chunks=reached_nodes[~is_reached_entity],
         chunk_masses=masses[~is_reached_entity],
         entities=reached_nodes[is_reached_entity].astype(np.uint32),
         entity_masses=masses[is_reached_entity],
-        missing=missing,
+        missing_mass=missing_mass,
         pushes=push.pushes,
         rows=push.rows,
         rounds=rounds,
