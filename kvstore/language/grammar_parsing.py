@@ -144,7 +144,7 @@ def _make_unexpected_error(
     """Return the error for an invalid ``token``, or for the end of the text if it is None.
 
     ``expected`` are the terminals of the grammar (keywords and kinds of tokens) that are valid there. ``tokens`` are
-    those of the statement, for a hint if it is a statement of another database (empty: no hint).
+    the tokens of the statement, for a hint if it is a statement of another database (empty: no hint).
     """
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
     names.sort(key=lambda name: (not name.isupper(), name))  # keywords first

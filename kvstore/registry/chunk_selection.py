@@ -105,16 +105,16 @@ def _find_best_exchange(
 
 
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
-    """Return all chunks of a store, in order of document key and ordinal, and their values.
+    """Return all chunks of a store, in order of document key and ordinal, and their scores.
 
-    ``name`` is the name of a function in :data:`SCORE_FUNCTIONS`, which computes the values.
+    ``name`` is the name of a function in :data:`SCORE_FUNCTIONS`, which computes the scores.
     """
     compute_scores = SCORE_FUNCTIONS[name.lower()]
     keys = sorted(state.documents.iter_keys())
     records = [record for record in map(state.documents.find_by_key, keys) if record is not None]
     chunks = np.array([chunk for record in records for chunk in record.chunk_ids()], np.uint64)
-    values = compute_scores(state, chunks) if len(chunks) else np.empty(0)
-    return chunks, values
+    scores = compute_scores(state, chunks) if len(chunks) else np.empty(0)
+    return chunks, scores
 
 
 def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:

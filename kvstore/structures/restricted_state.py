@@ -273,7 +273,7 @@ class RestrictedForest(Forest):
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
         """Yield the other ends of a node's edges in an edge table, such as ``EDGES_UP``.
 
-        Only edges that the user or documents that the query allows state are followed.
+        Only edges stated by the user, or by a document that the query allows, are followed.
         """
         neighbors = super()._iter_neighbors(table, node)
         while batch := list(islice(neighbors, _BATCH_SIZE)):
