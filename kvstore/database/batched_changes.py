@@ -103,9 +103,9 @@ class BatchedChanges:
     def put_metadata(self, existing_document: ValidDocument | DocumentRecord, document: PendingDocument) -> bool:
         """Add new metadata and the origin of a stored document to the batch, if the document differs only in these.
 
-        Returns True if they were added. Returns False, and changes nothing, if the text or other properties differ, if
-        the metadata states another language or tree name, on which derived data depends, or if ``existing_document``,
-        the document with the same key, is still pending.
+        Returns True if they were added. Returns False, and changes nothing, if the text or other properties differ, or
+        if ``existing_document``, the document with the same key, is still pending. Also returns False if the metadata
+        states another language or tree name, because derived data depends on these.
         """
         if not isinstance(existing_document, DocumentRecord):  # still pending
             return False

@@ -151,9 +151,9 @@ class Handle(ClosedOnExit, Queryable):
 
         Does nothing if the handle is already closed. Closing the last handle closes the store. Temperatures (counts
         of lookups) are saved then if the writer's lock is free. The file is compacted if it was created or more than
-        doubled since it was opened, no other process has it open, and compaction would not take long. Closing waits, at
-        most as long as for a lock, until other threads have left their methods and snapshots are closed; if they do not
-        finish in time, it raises TransactionError and the handle stays open.
+        doubled since it was opened, no other process has it open, and compaction would not take long. Closing waits
+        until other threads have left their methods and snapshots are closed, at most as long as for a lock. If they do
+        not finish in time, it raises TransactionError and the handle stays open.
         """
         if self.closed:
             return

@@ -184,8 +184,8 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
     """Return the description of segments for EXPLAIN.
 
-    It says how many of the chunks that can be joined have a relevance above the penalty of the plan, how many segments
-    are not exactly one chunk, and how many chunks all segments have.
+    It has the number of joinable chunks with a relevance above the penalty of the plan, the number of segments that are
+    not exactly one chunk, and the number of chunks in all segments.
     """
     joinable_ranking = ranking[:NUM_JOINABLE]
     num_worthwhile = sum(value > plan.penalty for value in compute_relevances(joinable_ranking, plan))

@@ -384,8 +384,8 @@ class DataFile:
 
         It is flushed to the disk, gets this file's owner, group and mode, and is removed if the block does not rename
         it. The file must be open for writing, with the writer lock held. Raises StoreFullError if the copy cannot be
-        written, ReadOnlyError if this user may not replace the file, CorruptionError if records are missing, InputError
-        if the file is a symbolic link, which renaming would replace.
+        written, ReadOnlyError if this user may not replace the file, and CorruptionError if records are missing. Raises
+        InputError if the file is a symbolic link, because renaming would replace the link.
         """
         if self.path.is_symlink():
             raise InputError(
