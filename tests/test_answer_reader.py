@@ -174,6 +174,15 @@ def test_a_name_is_answered_with_the_opening_of_the_document_about_it(
     assert "born in Port Averill" in answer.text.partition("[1]")[0]
 
 
+def test_a_short_item_of_a_list_is_one_statement(reader: AnswerReader, tmp_path: Path) -> None:
+    item = "Look at the tank of the slewing ring. Top up with Vactra if it is under the mark."
+    others = "- The winch needs oil every May. Ask Ada Quill.\n- Water goes into the boiler. Never use sea water.\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("crane", f"# The crane\n\n- {item}\n{others}", format="markdown")
+        answer = store.ask("Which oil is used in the slewing ring tank?")
+        assert answer.outcome == "answered" and answer.text.partition("\n\n")[0].endswith(f"{item} [1]")
+
+
 def test_the_steps_of_a_plain_text_are_shown_together(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "Pancakes\n\nMethod:\n1. Mix flour and half of the milk. Take a fork.\n2. Add eggs and\nthe rest of the milk.\n"

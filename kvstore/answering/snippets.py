@@ -58,6 +58,8 @@ _RELEASE_QUESTION_PATTERN = compile_lazily(
 )
 #: A sentence that only says yes or no, and needs the sentence after it.
 _SHORT_ANSWER_PATTERN = compile_lazily(r"(?:yes|no|ja|nein|nee|nej|oui|non|sí|sì|sim|não|да|нет)[.!]", re.IGNORECASE)
+#: The maximum number of words of a list item whose sentences are one statement.
+_MAX_ITEM_WORDS = 24
 #: The maximum number of lines in one piece of code.
 _MAX_CODE_LINES = 8
 
@@ -193,6 +195,8 @@ def split_prose(
         later_spans = [(max(first, question.end()), last) for first, last in spans if last > question.end()]
         spans = [question.span(), *later_spans]
     spans = _join_short_answers(content, list(_split_quoted_items(content, spans)))
+    if kind == "item" and not term and question is None and _is_one_statement(content, spans):
+        spans = [(spans[0][0], spans[-1][1])]
     for index, (sentence_start, sentence_end) in enumerate(spans):
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
@@ -216,6 +220,13 @@ def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Itera
         inner_starts = [start for start in item_starts if sentence_start < start < sentence_end]
         for start, end in pairwise([sentence_start, *inner_starts, sentence_end]):
             yield start, start + len(content[start:end].rstrip())
+
+
+def _is_one_statement(content: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """True if the sentences of a list item are short enough to be read as one, and none of them asks."""
+    if len(spans) < 2 or any(content[start:end].endswith(("?", "？")) for start, end in spans):
+        return False
+    return count_written_words(content) <= _MAX_ITEM_WORDS
 
 
 def _join_short_answers(content: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
