@@ -675,6 +675,38 @@ def test_a_row_is_shown_below_the_caption_of_its_table(reader: AnswerReader, tmp
     assert answer.text.startswith("Lab > Storage limits: Substance: Styrene; Limit: 1 l [1]"), answer
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "Modes:\n\n1. Calm: 8 rpm in the bay\n2. Storm: 90 rpm",
+        "\n\n|mode|speed|\n|---|---|\n|calm|8 rpm|\n|storm|90 rpm|",
+    ],
+)
+def test_a_sentence_that_answers_is_shown_without_the_block_after_it(
+    reader: AnswerReader, tmp_path: Path, block: str
+) -> None:
+    sentence = "The lamp is turned by a motor that the keeper starts with code 4711."
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("lamp.md", f"# Lamp\n\n{sentence} {block}\n", format="markdown")
+        store.put("harbor", TEXT)
+        answer = store.ask("What is the code of the motor of the lamp?")
+        assert answer.text == f"{sentence} [1]", answer.text
+        modes = store.ask("What is the speed of the lamp in a storm?")
+        assert "90 rpm" in modes.text, modes.text
+
+
+def test_a_lead_in_is_not_shown_without_its_list(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "# Lockout\n\nBefore anyone reaches into a crane for repairs:\n\n1. Tell the operator and the lead.\n"
+        "2. Put your own padlock on the main switch of the crane. The padlocks hang in the box by the stairs, and each "
+        "of them has a name.\n3. Wait for five minutes.\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("crane.md", text, format="markdown")
+        answer = store.ask("Where are the padlocks kept?").text
+    assert "box by the stairs" in answer and "repairs:" not in answer, answer
+
+
 def test_a_list_in_the_context_is_shown_with_its_lead_in(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "# Harbor fund\n\nThe fund has received a donation from the bank in Quay Street.\n\n## Donors\n\n"

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
+from ...text.blocks import is_lead_in
 from ...text.everyday_words import VERB, get_part_of_speech
 from ...text.patterns import compile_lazily
 from ...text.words import segment_words
@@ -82,7 +83,9 @@ def extract_reader_answer(
     passage_index, index = best.position
     snippets = reader_result.passages[passage_index].snippets
     index = _find_answering_item(snippets, index, best.answer, evidence.question)
-    excerpt = Excerpt(passage_index, *_find_display_range(snippets, index, evidence.question), best.score, best.answer)
+    excerpt = Excerpt(
+        passage_index, *_find_display_range(snippets, index, evidence.question, best.answer), best.score, best.answer
+    )
     excerpts = [excerpt]
     num_words = sum(snippet.num_words for snippet in excerpt.get_snippets(reader_result.passages))
     displayed_positions = set(excerpt.positions)
@@ -90,6 +93,8 @@ def extract_reader_answer(
         if len(excerpts) > max_context:  # the first excerpt is the answer
             break
         context_excerpt = _make_context_excerpt(reader_result.passages, position, best.score, displayed_positions)
+        if context_excerpt is None:
+            continue
         context_snippets = context_excerpt.get_snippets(reader_result.passages)
         num_added = sum(snippet.num_words for snippet in context_snippets)
         fits_limit = num_words + num_added <= max_words
@@ -179,7 +184,7 @@ def _make_part_excerpt(part: PartResult, displayed: Container[_SnippetId]) -> Ex
     best = part.reader_result.best
     passage_index, index = best.position
     passage = part.reader_result.passages[passage_index]
-    first, last = _find_display_range(passage.snippets, index, part.text)
+    first, last = _find_display_range(passage.snippets, index, part.text, best.answer)
     needs_previous = first == index and _refers_to_previous(passage.snippets, index)
     if needs_previous and _get_snippet_id(passage, index - 1) not in displayed:
         first = index - 1
@@ -191,10 +196,11 @@ def _make_context_excerpt(
     position: SnippetPosition,
     score: float,
     displayed_positions: set[SnippetPosition],
-) -> Excerpt:
+) -> Excerpt | None:
     """Return an excerpt that shows the sentence at ``position`` after the answer, with the list that it introduces.
 
-    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the excerpt.
+    The list is omitted if one of its items is displayed already; a sentence that ends with a colon says nothing without
+    its list, so the result is then None. ``score`` becomes the score of the excerpt.
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets
@@ -202,7 +208,9 @@ def _make_context_excerpt(
     if not snippets[index].is_lead_in:
         return sentence
     with_list = replace(sentence, last=find_required_end(snippets, index))
-    return sentence if displayed_positions.intersection(with_list.positions[1:]) else with_list
+    if not displayed_positions.intersection(with_list.positions[1:]):
+        return with_list
+    return None if is_lead_in(snippets[index].text) else sentence
 
 
 def _list_context(reader_result: ReaderResult, question: str, max_gap: float) -> list[SnippetPosition]:
@@ -253,8 +261,8 @@ def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:
     return _SnippetId(passage.document, passage.to_byte_offset(passage.snippets[index].start))
 
 
-def _find_display_range(snippets: Sequence[Snippet], index: int, question: str) -> _SnippetRange:
-    """Return the range of snippets to display for the answering snippet at ``index``.
+def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> _SnippetRange:
+    """Return the range of snippets to display for the answering snippet at ``index``, with the words ``answer``.
 
     A snippet is displayed with the list, table or code that it introduces and the definition that it begins. An item is
     displayed with the sentence that introduces it, and code with the sentences that explain it. If the question asks
@@ -263,6 +271,8 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str) 
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
+    if _answers_without_block(snippets, index, question, answer):
+        last = index
     first = index
     if snippet.kind == "code":
         first = required_first
@@ -279,6 +289,19 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str) 
     if snippet.kind == "item" and _asks_for_list(question, snippet):
         return _extend_over_list(snippets, first, last)
     return _SnippetRange(first, last)
+
+
+def _answers_without_block(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> bool:
+    """True if a sentence has the words ``answer``, and answers without the list or table that follows its paragraph.
+
+    A sentence with a colon at its end needs what it introduces, and so does one before code.
+    """
+    snippet = snippets[index]
+    if snippet.kind != "prose" or is_lead_in(snippet.text) or not (answer and answer in snippet.text):
+        return False
+    paragraph = (snippet.block_index, snippet.section)
+    following = next((other for other in snippets[index:] if (other.block_index, other.section) != paragraph), None)
+    return following is not None and following.kind != "code" and _LIST_QUESTION_PATTERN.search(question) is None
 
 
 def _asks_for_list(question: str, item: Snippet) -> bool:
