@@ -918,6 +918,23 @@ def test_a_sentence_with_few_words_of_the_question_has_less_confidence(
     assert weak.compute_confidence_logit(9.0, 0.0) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who approves a purchase of $3000?", "Ann Quill"),
+        ("Where do boats pay that stay for 9 nights?", "in the office"),
+    ],
+)
+def test_an_amount_that_no_document_mentions_is_no_unknown_name(
+    reader: AnswerReader, tmp_path: Path, question: str, answer: str
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("purchases", "Purchases up to 5000 dollars are approved by Ann Quill, larger ones by Tom Berg.")
+        store.put("boats", "Boats that stay for up to 14 nights pay in the office. Others pay the keeper.")
+        assert answer in store.ask(question).text.partition("\n\n")[0]
+        assert "No document mentions 4711." in store.ask("Who approves purchase 4711?").text
+
+
 @pytest.mark.parametrize("question", ["How do I get the new key of the depot?", "How can we get a new depot key?"])
 def test_a_short_procedure_is_shown_whole(reader: AnswerReader, tmp_path: Path, question: str) -> None:
     steps = "You have to phone. Ask for Mr. Toth at the depot on weekdays. He reads you the new key. Write it down."

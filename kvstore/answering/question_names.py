@@ -7,6 +7,7 @@ marks of an option or identifier, and whether the passage contains it as a whole
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,6 +57,13 @@ _GERMAN_MEASURES = frozenset(
     kilogramm kilometer liter löffel meter menge milliarden millionen minuten monate paar pfund prozent quadratkilometer
     quadratmeter sekunden sorte sorten stück stunden tage tasse tassen teil tonnen wochen zentimeter
     """.split()
+)
+#: The signs before, and the units after, the number of an amount.
+_CURRENCY_SIGNS = frozenset("$€£¥")
+_UNIT_PATTERN = compile_lazily(
+    r"[$€£¥%]|(?:euro|dollar|pound|cent|second|minute|hour|day|night|week|month|year|person|met(?:er|re)|mile|page)s?"
+    r"|people|[ckm]?[glm]",
+    re.IGNORECASE,
 )
 
 
@@ -192,6 +200,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
         in_names = _mark_german_names(pieces, function_words)
     else:
         in_names = [piece[0].isdigit() or any(map(str.isupper, piece)) for piece in pieces]
+    _clear_amounts(pieces, in_names)
     builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
     at_sentence_start = True
     for piece, is_in_name in zip(pieces, in_names, strict=True):
@@ -314,6 +323,18 @@ def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
         word.removesuffix("s") if _PLURAL_ABBREVIATION_PATTERN.fullmatch(form) else word
         for word, form in zip(words, forms, strict=True)
     ]
+
+
+def _clear_amounts(pieces: Sequence[str], in_names: list[bool]) -> None:
+    """Set ``in_names`` to False for the number of an amount ("$700", "12 days"), because documents state limits.
+
+    ``in_names`` has a bool for each piece (word or mark) of a question: True if it belongs to a name.
+    """
+    for index, piece in enumerate(pieces):
+        if piece[0].isdigit():
+            previous, following = pieces[index - 1 : index] or [""], pieces[index + 1 : index + 2] or [""]
+            is_amount = previous[0] in _CURRENCY_SIGNS or _UNIT_PATTERN.fullmatch(following[0]) is not None
+            in_names[index] &= not is_amount
 
 
 def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
