@@ -229,6 +229,7 @@ def test_names_in_a_question() -> None:
     assert find_names("Restarting the pump after --no-wait in pump_mode") == ["--no-wait", "pump_mode"]
     assert find_names("Is 2,500 more than 3.5 at 10:30?") == ["2,500", "3.5", "10:30"]
     assert find_names("Who pays for 3 nights or $700 in 1998 and on 5 May?") == ["1998", "5 May"]
+    assert find_names("What do you keep when I've paid and I'm late?") == []
     assert find_names("Creating a New Table") == find_names("CREATING A NEW TABLE") == []
     passage = PassageWords("The Duke of York (Sund, 1402) starts with --no-wait.")
     assert [passage.has_name(name) for name in find_question_names("Is the Duke of York from Sund or York Vale?")] == [

@@ -34,6 +34,8 @@ from ..text.words import (
 _PIECE_PATTERN = compile_lazily(
     r"(?<![\w-])--?[^\W\d][\w-]+|(?<!\w)v?\d+(?:[.,:/]\d+)+(?!\w)|\w(?:[\w'’-]*\w)?|[^\w\s]"
 )
+#: The pronoun "I" with a verb, such as "I'm".
+_CONTRACTION_PATTERN = compile_lazily(r"I['’](?:d|ll|m|ve)")
 _POSSESSIVE_PATTERN = compile_lazily(r"['’]s\Z")
 #: The plural of an abbreviation, such as "DVDs".
 _PLURAL_ABBREVIATION_PATTERN = compile_lazily(r"[A-Z]{2,}s")
@@ -199,7 +201,10 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     elif has_capital_nouns:
         in_names = _mark_german_names(pieces, function_words)
     else:
-        in_names = [piece[0].isdigit() or any(map(str.isupper, piece)) for piece in pieces]
+        in_names = [
+            piece[0].isdigit() or (any(map(str.isupper, piece)) and not _CONTRACTION_PATTERN.fullmatch(piece))
+            for piece in pieces
+        ]
     _clear_amounts(pieces, in_names)
     builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
     at_sentence_start = True
