@@ -68,7 +68,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         "vectors": (list, type(None)),
         "chunks": (str, list, type(None)),
     }
-    # Of the vectors, only those that users supplied are facts; the others are derived.
+    # Only the vectors that users supplied are facts; the others are derived.
     tables = (tables.DOCUMENTS, tables.TEXTS, tables.VECTORS)
 
     def scan(self, state: State) -> Iterator[tuple[str, SourceDocument]]:

@@ -107,7 +107,7 @@ class Limits:
 
 
 class WorkerContext(Protocol):
-    """What a worker can read of the store, and of the files of its tasks."""
+    """Access of a worker to the store and to the files of its tasks."""
 
     def get_digest(self, key: str) -> bytes | None:
         """Return the digest of the stored document with a key, or None."""
