@@ -84,7 +84,7 @@ def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(th
     entities, *layer_titles = [group.title for group in evidence.groups]
     assert entities == "entities" and all(title.startswith("communities of level ") for title in layer_titles)
     assert sorted(place for group in evidence.groups for place in group.hits) == list(range(8))
-    assert find_step(evidence, "descend layers").endswith("layers, all compared, because they are few")
+    assert find_step(evidence, "descend layers").endswith("layers, exact search, because they are few")
     more = ask(themed_store, options={"reports": 0.25})
     assert [hit.rank for hit in more.hits if hit.kind == "report"] == [4, 8]
 
@@ -146,7 +146,7 @@ def test_with_links_the_same_is_found_as_without(themed_store: Store, make_store
             transaction.put(key, text)
     with enable_links():
         linked.create_index("communities", SMALL)
-    assert "by links" in get_index_state(linked)[1] and "all compared" in get_index_state(themed_store)[1]
+    assert "graph search" in get_index_state(linked)[1] and "exact search" in get_index_state(themed_store)[1]
     for question in (QUESTION, OVERVIEW):
         assert describe_evidence(ask(linked, question)) == describe_evidence(ask(themed_store, question))
 

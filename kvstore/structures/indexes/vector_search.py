@@ -61,8 +61,8 @@ def _search_index(
 ) -> Ranking | None:
     """Return the nearest chunks, or None if the index does not cover this state, or is damaged and so rejected.
 
-    Each segment of the index is a graph of quantized vectors; vectors newer than the index are all compared. The search
-    is repeated with more candidates until no unvisited row can be nearer than the last result. ``record`` has the
+    Each segment of the index is a graph of quantized vectors; newer vectors are searched exactly. The search is
+    repeated with more candidates until no unvisited row can be nearer than the last result. ``record`` has the
     options of the index.
     """
     with index.newer_vectors.lock:

@@ -109,7 +109,7 @@ class LayeredVectors:
         except (TypeError, ValueError) as error:
             raise IndexUnavailableError(f"the layers of the graph contradict each other: {error}") from error
         self._layer_starts = arrays["layers"].tolist()
-        #: True if a search follows links; otherwise it compares all nodes.
+        #: True for a graph search, which follows links; False for an exact search, which compares all nodes.
         self.is_linked = arrays["links0"].shape[1] > 0
 
     @property

@@ -105,7 +105,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     def describe(self, content: CommunityGraph) -> str:
         """Return a summary for SHOW INDEXES: the numbers of entities, communities and layers, and the search method."""
         entities, *communities = content.vectors.sizes
-        search_method = "by links" if content.vectors.is_linked else "all compared"
+        search_method = "graph search" if content.vectors.is_linked else "exact search"
         return (
             f"{entities:,} entities and {sum(communities):,} communities in {len(communities)} layers, {search_method}"
         )

@@ -144,7 +144,7 @@ class ArchragStrategy:
         with query.trace.step("descend layers") as step:
             search = query.reading.fetch(NearestNodesRequest(vector, num_nearest, levels, _EF_SEARCH))
             step.detail = f"the {num_nearest} nearest of each of {len(search.layers)} layers, "
-            step.detail += "C-HNSW" if search.is_linked else "all compared, because they are few"
+            step.detail += "graph search (C-HNSW)" if search.is_linked else "exact search, because they are few"
             if search.problem is not None:
                 step.detail += f", built in memory ({search.problem})"
             step.count = sum(map(len, search.layers))
