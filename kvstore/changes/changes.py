@@ -276,7 +276,7 @@ class Changes:
         self.counters.introductions -= len(introductions)
         context.linker.unlink_documents(documents)
         for document in ids:
-            context.linker.unlink_nodes(self.forest.remove_document_edges(document))
+            context.linker.remove_node_addresses(self.forest.remove_document_edges(document))
         IngestedFileWriter(self._view).remove(record.source for record in documents)
         self._contents.remove(documents)
 
@@ -327,7 +327,7 @@ class Changes:
             child, parent = (ids[to_entity_key(name)] for name in (relation.child, relation.parent))
             assertion = Assertion(document, relation.kind, relation.confidence, relation.start, relation.end)
             edges.setdefault((tree, child, parent), []).append(assertion)
-        linker.link_nodes(self.forest.add_document_edges(document, edges))
+        linker.add_node_addresses(self.forest.add_document_edges(document, edges))
 
     def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the records of changed names, remove names without an introduction, and link new names to older chunks.

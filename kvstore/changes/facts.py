@@ -115,7 +115,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of a document for the message that it is lost; ``row_key`` has its id."""
+        """Return the phrase that names a document if CHECK REPAIR reports it as lost; ``row_key`` has its id."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -236,7 +236,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge.key, edge
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of an edge for the message that it is lost; ``row_key`` has the ids of its nodes."""
+        """Return the phrase that names an edge if CHECK REPAIR reports it as lost; ``row_key`` has its node ids."""
         child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
 
@@ -282,7 +282,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         """
         nodes = self.find_nodes(context.state, key)
         assert nodes is not None  # it is stored
-        context.linker.unlink_nodes(context.forest.remove_user_edge(*nodes))
+        context.linker.remove_node_addresses(context.forest.remove_user_edge(*nodes))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
         """Store an edge as stated by the user, and link its new tree nodes to their entities.
@@ -290,7 +290,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         ``ids`` has the entities of its names, by key (normal form).
         """
         tree, child, parent = key
-        context.linker.link_nodes(
+        context.linker.add_node_addresses(
             context.forest.add_user_edge(tree, ids[child], ids[parent], (value.child, value.parent))
         )
 
@@ -328,7 +328,10 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of an alias for the message that it is lost; ``row_key`` has the name."""
+        """Return the phrase that names an alias if CHECK REPAIR reports it as lost.
+
+        ``row_key`` is the normal form of the alias in UTF-8.
+        """
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:

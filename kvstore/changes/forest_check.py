@@ -62,7 +62,7 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
         for document, _, _, start, end in forest.iter_assertions(child, parent):
             if not 0 <= start <= end <= sizes.get(document, -1):
                 yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
-        for document in forest.list_stating_documents(child, parent):
+        for document in forest.list_asserting_documents(child, parent):
             edges_by_document.setdefault(document, []).append((child, parent))
     for document, stated_edges in edges_by_document.items():
         if document == USER:

@@ -177,13 +177,19 @@ class Linker:
         """Cache the keys (normal forms) of entities, by id."""
         self._keys.update(keys)
 
-    def link_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Record that entities occur at nodes of trees of names; ``nodes`` are pairs (node, entity)."""
+    def add_node_addresses(self, nodes: NodeEntityPairs) -> None:
+        """Collect addresses of entities at tree nodes for :meth:`flush` to add; ``nodes`` are pairs (node, entity).
+
+        An address is a place where an entity occurs: a tree node, or an abstract (summary) of chunks that mention it.
+        """
         for node, entity in nodes:
             self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
-    def unlink_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Record that entities no longer occur at nodes of trees of names; ``nodes`` are pairs (node, entity)."""
+    def remove_node_addresses(self, nodes: NodeEntityPairs) -> None:
+        """Collect addresses of entities at tree nodes for :meth:`flush` to remove; ``nodes`` are pairs (node, entity).
+
+        An address is a place where an entity occurs: a tree node, or an abstract (summary) of chunks that mention it.
+        """
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 

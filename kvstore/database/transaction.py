@@ -317,7 +317,7 @@ class Transaction(OwnedTransaction):
             return True
         self._apply()
         nodes = facts.EDGES.find_nodes(self._changes.state, edge.key)
-        document_ids = () if nodes is None else self._changes.state.forest.list_stating_documents(*nodes)
+        document_ids = () if nodes is None else self._changes.state.forest.list_asserting_documents(*nodes)
         if document_ids:
             keys = ", ".join(repr(self._changes.state.documents.get(document).key) for document in document_ids[:3])
             others_text = f" and {len(document_ids) - 3} more" if len(document_ids) > 3 else ""

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 class NodeLinker(Protocol):
     """The writer of the entity filter for facts: it adds and removes the addresses (tree nodes) of an entity."""
 
-    def link_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Record that entities are found at these nodes of the entity forest, pairs of a node and its entity."""
+    def add_node_addresses(self, nodes: NodeEntityPairs) -> None:
+        """Collect addresses of entities at tree nodes, to be added; ``nodes`` are pairs (node, entity)."""
         ...
 
-    def unlink_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Record that entities are no longer found at these nodes of the forest, pairs of a node and its entity."""
+    def remove_node_addresses(self, nodes: NodeEntityPairs) -> None:
+        """Collect addresses of entities at tree nodes, to be removed; ``nodes`` are pairs (node, entity)."""
         ...
 
 
@@ -91,9 +91,9 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of the fact in a damaged row of the first table, for the message that it is lost.
+        """Return the phrase that names a fact if CHECK REPAIR reports it as lost.
 
-        ``row_key`` is the key of the row.
+        ``row_key`` is the key of the fact's row in the first of ``tables``.
         """
 
     @abstractmethod
@@ -244,7 +244,7 @@ class DocumentFact(StatedFact[str, Value]):
         return key, self.parse_fields(*fields)
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of a fact with the id of its document, for the message that it is lost."""
+        """Return the phrase that names a fact if CHECK REPAIR reports it as lost; ``row_key`` has its document's id."""
         return f"the {self.plural} of document {records.U64.unpack(row_key)[0]}"
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:

@@ -143,14 +143,14 @@ def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | 
     document_ids: set[int] = set()
     for node, _ in reader.state.forest.iter_nodes(row):
         for parent in reader.state.forest.iter_stated_parents(node):
-            document_ids.update(reader.state.forest.list_stating_documents(node, parent))
+            document_ids.update(reader.state.forest.list_asserting_documents(node, parent))
             if len(document_ids) > 1:
                 return None
-    return _get_stating_key(reader, document_ids.pop()) if document_ids else None
+    return _get_document_key(reader, document_ids.pop()) if document_ids else None
 
 
-def _get_stating_key(reader: TableReader, document: int) -> str | None:
-    """Return the key of the document that states an edge, given by its id; None for ``USER``: the user states it."""
+def _get_document_key(reader: TableReader, document: int) -> str | None:
+    """Return the key of the document with this id, or None for ``USER``, which represents the user."""
     return None if document == USER else reader.get_document(document).key
 
 
@@ -242,7 +242,7 @@ EDGES = SqlTable(
         "tree": ("TEXT", lambda reader, row, record: reader.get_tree_name(reader.state.forest.get_node(row[0]).tree)),
         "kind": ("TEXT", lambda reader, row, record: record.kind),
         "confidence": ("REAL", lambda reader, row, record: record.confidence),
-        "document": ("TEXT", lambda reader, row, record: _get_stating_key(reader, record.document)),
+        "document": ("TEXT", lambda reader, row, record: _get_document_key(reader, record.document)),
         "start": ("INTEGER", lambda reader, row, record: record.start),
         "end": ("INTEGER", lambda reader, row, record: record.end),
         "accepted": (

@@ -322,8 +322,8 @@ class Forest(ViewReader):
             assertions[records.U64_PAIR.unpack(key[:edge_bytes])] += (Assertion(document, *row) for row in rows)
         return assertions
 
-    def list_stating_documents(self, child: int, parent: int) -> list[int]:
-        """Return the ids of the documents that state an edge, and USER if the user does.
+    def list_asserting_documents(self, child: int, parent: int) -> list[int]:
+        """Return the ids of the documents that assert an edge, after USER if the user also asserts it.
 
         Empty if there is no such edge.
         """
