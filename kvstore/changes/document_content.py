@@ -50,16 +50,22 @@ class DocumentContentWriter:
         """Make ``state`` read through these writers, whose changes are not all in the transaction yet."""
         state.documents, state.chunks, state.abstracts = self.documents, self._chunks, self._abstracts
         state.postings, state.vectors = self.postings, self._vectors
-        state.derived_parts = {stored_derivation.name: parts for stored_derivation, parts in self._derived_writers}
+        state.derived_parts = {
+            stored_derivation.name: part_writer for stored_derivation, part_writer in self._derived_writers
+        }
 
     def flush_vectors(self) -> None:
         """Write the changed blocks of vectors, of chunks and of derived parts, to the transaction."""
-        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
+        for vectors in (self._vectors, *(part_writer.vectors for _, part_writer in self._derived_writers)):
             vectors.flush()
 
     def store(self, pending: PendingDocument) -> tuple[DocumentRecord, list[Section]]:
-        """Write and count a new document, and return its record and sections."""
+        """Write and count a new document, and return its record and sections.
+
+        Parts (derived data, such as sentences) are written for the derivations that are not being dropped.
+        """
         extracted, counters = pending.extracted, self._counters
+        # The chunks of a document are numbered in groups, one for each abstract without abstracts below it.
         document, first_group = counters.next_document, counters.next_group
         counters.next_document += 1
         abstract_ids = self._store_abstracts(document, extracted.tree)
@@ -68,9 +74,11 @@ class DocumentContentWriter:
         sections = [replace(section, abstract=abstract_ids[section.abstract]) for section in extracted.sections]
         self.documents.put(record, extracted.text, sections)
         self._store_chunks(record, extracted, pending.vectors[CHUNK_VECTORS.name])
-        for stored_derivation, parts in self._derived_writers:
+        for stored_derivation, part_writer in self._derived_writers:
             if stored_derivation.is_maintained:
-                parts.put(document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label])
+                part_writer.put(
+                    document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label]
+                )
         counters.documents += 1
         if self._settings.stemmer == MULTILINGUAL:
             counters.change_language_count(extracted.language or "", change=1)
@@ -119,10 +127,10 @@ class DocumentContentWriter:
         """Remove the content of documents, and update the counters; the names in them must be unlinked already."""
         self._remove_chunks(documents)
         for record in documents:
-            for stored_derivation, parts in self._derived_writers:
+            for stored_derivation, part_writer in self._derived_writers:
                 # An index that is being dropped still has parts, although it is not maintained.
-                if stored_derivation.has_part(record.id) or parts.find(record.id) is not None:
-                    parts.remove(record.id)
+                if stored_derivation.has_part(record.id) or part_writer.find(record.id) is not None:
+                    part_writer.remove(record.id)
         self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())
         self.documents.remove(documents)
         self._counters.documents -= len(documents)
@@ -156,10 +164,10 @@ class DocumentContentWriter:
         parts by the label (name and options) of their derivation. Does nothing if the document is missing.
         """
         record = self.documents.find_by_key(key)
-        for stored_derivation, parts in self._derived_writers:
+        for stored_derivation, part_writer in self._derived_writers:
             if record is not None and stored_derivation.label in new_parts and stored_derivation.has_part(record.id):
-                parts.remove(record.id)
-                parts.put(record.id, *new_parts[stored_derivation.label])
+                part_writer.remove(record.id)
+                part_writer.put(record.id, *new_parts[stored_derivation.label])
 
 
 def _build_record(document: int, pending: PendingDocument, first_group: int, abstract_ids: list[int]) -> DocumentRecord:

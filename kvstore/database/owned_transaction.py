@@ -47,8 +47,8 @@ class OwnedTransaction(Queryable):
     """A write transaction and its end; :class:`~kvstore.database.transaction.Transaction` adds the changes."""
 
     _is_open = False
-    #: True if the user ended the transaction, by commit or rollback.
-    _has_ended = False
+    #: True if the caller ended the transaction, by commit or rollback. An error, or closing the store, also ends it.
+    _was_ended_by_caller = False
 
     def __init__(self, session: Session, timeout: float | None) -> None:
         """Begin a write transaction in this thread, waiting at most ``timeout`` seconds for another writer."""
@@ -102,7 +102,7 @@ class OwnedTransaction(Queryable):
         >>> store.keys("milk"), transaction.open
         (['milk'], False)
         """
-        self._has_ended = True
+        self._was_ended_by_caller = True
         try:
             try:
                 self._apply()
@@ -160,7 +160,7 @@ class OwnedTransaction(Queryable):
         """
         self._require_thread()
         with self._lock:
-            self._has_ended = True
+            self._was_ended_by_caller = True
             if self._is_open:
                 self._close()
 
@@ -171,14 +171,15 @@ class OwnedTransaction(Queryable):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Commit, or roll back after an error; do nothing if the block has committed or rolled back already.
+        """Commit, or roll back after an error; do nothing if the block has called commit or rollback.
 
-        Raises ClosedError if an error that the block caught, or closing the store, has ended the transaction.
+        Raises ClosedError if something else has ended the transaction: an error that the block caught, or closing the
+        store.
         """
         if kind is not None:
             self.rollback()
-        elif not self._has_ended:
-            self.commit()
+        elif not self._was_ended_by_caller:
+            self.commit()  # raises ClosedError if something else ended it
 
     def _apply(self, *, expect_more: bool = False) -> None:
         """Derive and embed the missing data of pending changes, and apply them; an error in applying them rolls back.

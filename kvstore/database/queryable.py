@@ -231,7 +231,7 @@ class Queryable(ABC):
             )
 
     def neighbours(self, name: str, limit: int = 50) -> Neighbours:
-        """Return the names nearest to an entity, the strongest first: in its trees, by links, and in the same chunks.
+        """Return the names nearest to an entity, the strongest first: in its trees, linked, or in the same chunks.
 
         They are read from the stored graph, so the cost depends only on the entity's own chunks. Raises
         EntityNotFoundError for an unknown name, InputError for a limit below 1.

@@ -36,7 +36,8 @@ MAX_METADATA_DEPTH = 100
 def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]], text: str) -> OwnChunks:
     """Check the user's chunks of a document; return ``whole``, or their offsets in the text with ``\\n`` line ends.
 
-    ``chunks`` has offsets in ``text``, in characters, with any line ends. Raises InputError.
+    ``whole`` makes the text one chunk. A list ``chunks`` has offsets in ``text``, in characters, with any line ends.
+    Raises InputError.
     """
     if isinstance(chunks, str):
         if chunks != "whole":
@@ -102,7 +103,8 @@ def _check_length(key: str, chunk: str, label: str) -> None:
 def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
     """Encode the user's chunks for a document's record: as None, ``whole``, or a list of two numbers per chunk.
 
-    The numbers are the gap after the previous chunk and the length, in characters.
+    None means that kvstore chunks the document, and ``whole`` that it is one chunk. The numbers are the gap after the
+    previous chunk and the length, in characters.
     """
     if chunks is None or chunks == "whole":
         return chunks
@@ -115,12 +117,15 @@ def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
 
 
 def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
-    """Decode the user's chunks from a document's record: return None, "whole", or spans in characters.
+    """Decode the chunks that the user set for a document, as in its record.
 
-    A list ``packed`` has two numbers per chunk: the gap after the previous chunk and the length.
+    Returns None if kvstore chunks the document, "whole" if it is one chunk, else the (start, end) of each chunk in
+    characters. A list ``packed`` has two numbers per chunk: the gap after the previous chunk and the length.
     """
-    if packed is None or isinstance(packed, str):
-        return None if packed is None else "whole"
+    if packed is None:
+        return None
+    if isinstance(packed, str):  # always "whole"
+        return "whole"
     spans: list[tuple[int, int]] = []
     previous_end = 0
     for gap, length in zip(packed[::2], packed[1::2], strict=True):

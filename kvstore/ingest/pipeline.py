@@ -65,7 +65,7 @@ def create_ingestion(
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
     file fails if its worker is silent for ``time_limit`` seconds, or needs more than ``memory_limit`` megabytes (None:
     its share of half of the machine's memory). Raises InputError for an invalid argument. While it is iterated, the
-    ingest raises InputError for an empty path, and EngineError if the engine is unavailable or lost.
+    ingest raises InputError for an empty path, and EngineError if the engine is unavailable or stops answering.
     """
     path_list, (include_patterns, exclude_patterns) = list_paths(paths), list_ingest_patterns(include, exclude)
     ReadOptions.parse(options)

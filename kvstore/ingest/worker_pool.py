@@ -99,8 +99,8 @@ class WorkerPool:
     def iter_items(self) -> Iterator[FileItem | None]:
         """Yield the items of each source (extracted documents, facts, failures, skipped parts) in order, then None.
 
-        Raises the error that ended a worker, such as EmbedderError, OutOfMemoryError, LanguageError or CorruptionError,
-        and EngineError if the engine is lost.
+        Raises the error that ended a worker, such as EmbedderError, OutOfMemoryError, LanguageError or CorruptionError;
+        KvstoreError if no worker can start; and EngineError if the Ray cluster that runs the workers stops answering.
         """
         while self._current_source < len(self._items_by_source):
             source_items = self._items_by_source[self._current_source]

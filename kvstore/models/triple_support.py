@@ -159,8 +159,8 @@ def _check_relation(relation: str, words: Sequence[str], subject: str, source: _
     """Raise ValueError unless a relation is short, has no number, and can be a verb phrase.
 
     ``words`` are the words of the relation. In English, it must begin in lower case, not with a preposition such as
-    "including", and have a verb. The verb may be missing after a plural subject, because a verb then has no ending in
-    the present, and if the relation has a function word, because "from" can mean "is from".
+    "including", and have a verb form. None is required after a plural subject, whose verb in the present has no -s to
+    recognize, or if the relation has a function word, such as "from" for "is from".
     """
     if not 0 < len(words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")

@@ -182,17 +182,17 @@ class _PageWalker:
 
     def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
         """Begin an element, and count it if it is content; return functions that end it, to call in reverse order."""
-        inline = self.container.inline
-        if self._navigation.enter_element(node):
+        is_content = self._navigation.enter_element(node)
+        if is_content:
             self._content_depth += 1
-            return (self._leave_content, *self._enter_element(node, tag, inline))
-        return self._enter_element(node, tag, inline)
+        leave_functions = self._open_element(node, tag, self.container.inline)
+        return (self._leave_content, *leave_functions) if is_content else leave_functions
 
     def _leave_content(self) -> None:
         """Record that the walk leaves an element that ``_enter_node`` counted as content."""
         self._content_depth -= 1
 
-    def _enter_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
+    def _open_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
         """Begin an element by its tag: emphasis, a quotation, a heading, a list, a table or another block.
 
         Return the functions that end it, to be called in reverse order. ``inline`` is the open paragraph.

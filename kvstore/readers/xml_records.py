@@ -43,7 +43,7 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     if len(children) > 1 and have_same_name and all(len(child) for child in children):
         for number, record in enumerate(children, 1):
             if any((element.text or "").strip() or element.attrib for element in record.iter()):
-                yield _build_record(record, f"{origin.key}:{number}")
+                yield _build_document(record, f"{origin.key}:{number}")
         return
     if num_characters > _MAX_DATA_CHARACTERS:
         yield SkippedPart(origin.name, "data of over a million characters")
@@ -61,7 +61,7 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     )
 
 
-def _build_record(record: Element, default_key: str) -> RawDocument:
+def _build_document(record: Element, default_key: str) -> RawDocument:
     """Return the document of a record; its attributes and short simple children are its metadata.
 
     A record without id has ``default_key`` as its key; otherwise, the id is the key and ``default_key`` is the

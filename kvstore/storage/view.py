@@ -146,9 +146,11 @@ class LmdbView:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """Return the value of each key, None for a missing key; raise InputError for a key of 0 or over 511 bytes."""
         transaction = self._get_transaction()
+        # A snapshot may read the same pages again, so they are released later than those of a write transaction.
         self._owner.page_releaser.count_reads(len(keys), looked_up=not self.writable)
+        # The change buffer maps a key to a chain: changes to apply to the stored value, or a value that replaces it.
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
-        newer, older = changes.newer_chains, changes.older_chains
+        newer, older = changes.newer_chains, changes.older_chains  # a newer chain of a key replaces the older one
         values: list[memoryview | None] = []
         try:
             stored_table = transaction.find_table(table)

@@ -391,6 +391,7 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
     num_offsets = sum(ends) - sum(starts)
     list_bytes, run_bytes = 2 * num_offsets, 4 * len(starts)
     if run_bytes >= min(list_bytes, _BITMAP_BYTES):
+        # Runs are not the smallest form, so ``_pack_bits`` encodes a list or bits.
         # (1 << end) - (1 << start) has the bits of a run set.
         return _pack_bits(sum((1 << end) - (1 << start) for start, end in zip(starts, ends, strict=True)))
     runs = boundaries.copy()  # the first and the last offset of each run

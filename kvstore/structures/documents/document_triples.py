@@ -124,23 +124,27 @@ class Triples(ViewReader):
     """The triples of one view: imported, or written by a language model."""
 
     def get(self, document: int) -> DocumentTriples:
-        """Return the triples of a document; empty if it has none."""
+        """Return the imported and the model-written triples of a document, and its imported names of entities.
+
+        A triple that is both counts as imported. The result is empty if there are none. Raises CorruptionError.
+        """
         key = records.encode_u64(document)
-        value, texts = self._view.get(tables.TRIPLES, key), self._view.get(tables.WRITTEN_TRIPLES, key)
-        if value is None and texts is None:
+        imported_value = self._view.get(tables.TRIPLES, key)
+        written_value = self._view.get(tables.WRITTEN_TRIPLES, key)
+        if imported_value is None and written_value is None:
             return DocumentTriples()
-        names, rows = ([], []) if value is None else records.unpack(value, tables.TRIPLES, key)
+        entity_names, rows = ([], []) if imported_value is None else records.unpack(imported_value, tables.TRIPLES, key)
         triples = dict.fromkeys(Triple(*row) for row in rows)
-        if texts is None:
-            return DocumentTriples(tuple(names), tuple(triples))
+        if written_value is None:
+            return DocumentTriples(tuple(entity_names), tuple(triples))
         # The first element of the record is a list of passages. A passage is its digest, the model, and the texts that
         # the model wrote: triples with tabs between their parts.
-        passages = records.unpack(texts, tables.WRITTEN_TRIPLES, key)[0]
+        passages = records.unpack(written_value, tables.WRITTEN_TRIPLES, key)[0]
         models: dict[Triple, str] = {}
         for _, model, passage_texts in passages:
             written_triples = (Triple(*text.split("\t")) for text in passage_texts)
             models.update((triple, model) for triple in written_triples if triple not in triples)
-        return DocumentTriples(tuple(names), (*triples, *models), models)
+        return DocumentTriples(tuple(entity_names), (*triples, *models), models)
 
     def list_documents(self) -> list[int]:
         """Return the ids of the documents that have triples or imported names, ascending."""

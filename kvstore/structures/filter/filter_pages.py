@@ -261,13 +261,13 @@ class FilterPages:
 
     def list_bucket_numbers(self) -> list[int]:
         """Return the numbers of the bucket pages (cuckoo tables) in use, ascending."""
-        # Page 0 is never used.
-        return self.buckets.list_used([0, *self.iter_listed_pages(FREE_BUCKETS)])
+        free_numbers = [0, *self.iter_listed_pages(FREE_BUCKETS)]  # page 0 is never used
+        return self.buckets.list_used(free_numbers)  # all pages except these
 
     def list_block_numbers(self) -> list[int]:
         """Return the numbers of the pages in use that hold block lists (addresses of entities), ascending."""
-        # Page 0 is never used.
-        return self.block_pages.list_used([0, *self.iter_listed_pages(FREE_BLOCKS)])
+        free_numbers = [0, *self.iter_listed_pages(FREE_BLOCKS)]  # page 0 is never used
+        return self.block_pages.list_used(free_numbers)  # all pages except these
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
         """Write the changed pages of one kind, delete released ones, and update the stored lists of free pages.

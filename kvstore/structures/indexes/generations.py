@@ -252,7 +252,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus:
-        """Return the status of the index (building, absent, ready or damaged) and its lag in changes."""
+        """Return the status of the index: building, absent, ready or damaged, and how many changes it lags behind."""
         change = state.counters.change
         open_indexes = state.open_indexes
         is_usable = self.is_usable(record)

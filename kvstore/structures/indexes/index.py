@@ -81,7 +81,7 @@ class BuildTools(NamedTuple):
 class IndexStatus:
     """The status of an index in SHOW INDEXES: its kind, its state in one word, and a ``detail`` for the user.
 
-    ``built`` is the change number that the index reflects, and ``stale`` its lag in changes.
+    ``built`` is the change number that the index reflects, and ``stale`` the number of changes that it lags behind.
     """
 
     kind: str

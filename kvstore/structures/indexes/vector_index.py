@@ -192,7 +192,11 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"{len(content):,} vectors in {segments}; newer chunks are compared exactly"
 
     def compute_lag(self, content: ChunkSegments, state: State) -> int:
-        """Return the lag in changes, or 0 if the file covers all chunks of the state; deletions do not count."""
+        """Return the number of changes by which the index file lags behind ``state``; 0 if it has all of its chunks.
+
+        It is 0 even if the file also has chunks that were deleted since.
+        """
+        # 0 if the whole file is newer than the state.
         covered_stop = find_covered_stop(content.coverage, state.counters.change) or 0
         return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(content, state)
 

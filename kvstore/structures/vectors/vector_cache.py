@@ -46,9 +46,10 @@ def find_covered_stop(coverage: CoveredRanges, change: int) -> int | None:
 
 
 def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredRanges:
-    """Return the ranges of chunks of a cache or file after the chunks below ``stop`` at ``change`` were added to it.
+    """Return ``coverage``, which describes the chunks in a cache or index file, with the range (change, stop) appended.
 
-    A range is a change number and an end of chunk ids. The oldest ranges beyond the maximum number are dropped.
+    This range says that the cache or file has every chunk with an id below ``stop`` that the store had at the change
+    number ``change``. Only the newest ranges are kept.
     """
     return (*coverage, CoveredRange(change, stop))[-_MAX_COVERAGE_PAIRS:]
 

@@ -286,10 +286,10 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
     entity_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NamedEntities:
-        """Return the entities of each name, and the entities of its variants, each with its key (normal form).
+        """Return the entities of each name and of its variants, each with its key (normal form).
 
         A variant differs only by an addition in parentheses at the end, such as "Paris" and "Paris (film)". A link of
-        the passage graph joins such titles. The result also has a flag for a ``synonyms`` index.
+        the passage graph joins the entities of such titles. The result also says if there is a ``synonyms`` index.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.entity_groups)), np.uint32)
@@ -304,4 +304,5 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
             {*group, *chain.from_iterable(linked_entities.get(entity, ()) for entity in group)}
             for group in self.entity_groups
         ]
-        return NamedEntities(_sort_by_key(state, groups), bind_index(state, SYNONYMS) is not None)
+        has_name_index = bind_index(state, SYNONYMS) is not None
+        return NamedEntities(_sort_by_key(state, groups), has_name_index)

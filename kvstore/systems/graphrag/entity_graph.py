@@ -185,9 +185,13 @@ def _find_group_starts(sorted_numbers: IntArray) -> IntArray:
 
 
 def _order_nodes(state: State, entities: npt.NDArray[np.uint32]) -> tuple[list[str], npt.NDArray[np.uint32]]:
-    """Return the normal forms of the entities that are nodes, sorted, and their ids in the same order."""
-    nodes = set(np.unique(entities).tolist())
-    names = [(key, entity) for key, entity in state.entities.iter_names() if entity in nodes]
+    """Return the keys (normal forms) of the distinct ``entities``, ascending, and the ids in the same order.
+
+    Each of these entities is a node of the graph.
+    """
+    node_entities = set(np.unique(entities).tolist())
+    # In ascending order, as ``iter_names`` yields them.
+    names = [(key, entity) for key, entity in state.entities.iter_names() if entity in node_entities]
     return [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
 
 

@@ -66,6 +66,8 @@ class TopicIndex(GenerationIndex[Topics]):
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         """Cluster the chunks of a snapshot of the store into trees of topics (RAPTOR, section 3).
 
+        One tree groups chunks with similar vectors. The option ``relatedness`` adds a tree of sentences that name the
+        same entity, and ``soft`` above 0 or the method ``gmm`` can put a chunk into a second topic.
         Returns the generation (the table rows of this build); its rows are built one by one as the caller stores them.
         ``states()`` opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress.
         """
@@ -76,7 +78,7 @@ class TopicIndex(GenerationIndex[Topics]):
             mentions = EntityMentions.from_state(state, chunks) if has_related_tree else None
             open_indexes = state.open_indexes
         if open_indexes is not None:
-            open_indexes.environment.release_pages()  # the whole file was read
+            open_indexes.environment.release_pages()  # reading all chunks brought the file into memory
         method, size = record.get_str_option("method"), record.get_int_option("size")
         retained_vectors = vectors if has_related_tree or soft else None
         second_topics: IntArray | None = None
@@ -86,17 +88,19 @@ class TopicIndex(GenerationIndex[Topics]):
             partition_iterator = iter_partitions(vectors, method, size, _MAX_LEVELS)
             del vectors  # Clustering frees them when it no longer needs them: a third of the memory, for a large store.
             partitions = list(partition_iterator)
-        similar = TopicTree(chunks, partitions, soft, vectors=retained_vectors, second_topics=second_topics)
-        trees: list[TopicTree | RelatedTree] = [similar]
+        similar_tree = TopicTree(chunks, partitions, soft, vectors=retained_vectors, second_topics=second_topics)
+        trees: list[TopicTree | RelatedTree] = [similar_tree]
         if mentions is not None and retained_vectors is not None:
-            trees.append(_build_related_tree(chunks, mentions, retained_vectors, method, size, first_id=len(similar)))
+            trees.append(
+                _build_related_tree(chunks, mentions, retained_vectors, method, size, first_id=len(similar_tree))
+            )
         columns = TreeColumns()
         # Topics are built one by one as the first table is written, which fills ``columns``; the second table follows.
         rows: Mapping[str, KeyedRows] = {
             TOPICS_TABLE: iter_topic_rows(_iter_topics(trees, tools), columns),
             TREES_TABLE: columns.iter_rows(),
         }
-        header = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(similar)}
+        header = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(similar_tree)}
         return Generation(counters.change, counters.next_chunk, header, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Topics:
