@@ -1545,12 +1545,12 @@ def test_bombs_are_refused_before_they_are_unpacked() -> None:
     with pytest.raises(ReaderError, match="unpacks to"):
         read_all(pack_parts({f"{number}.txt": bytes(1 << 26) for number in range(9)}), "a.zip")
     deep = "<text:section>" * 300 + "x" + "</text:section>" * 300
-    with pytest.raises(ReaderError, match="200 deep"):
+    with pytest.raises(ReaderError, match="200 levels deep"):
         read_all(make_odt(deep), "a.odt")
     entities = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
     with pytest.raises(ReaderError, match="its own entities"):
         read_all(pack_parts({"content.xml": entities}), "a.odt")
-    with pytest.raises(ReaderError, match="old .od file|locked"):
+    with pytest.raises(ReaderError, match="old .odt file or protected by a password"):
         read_all(b"\xd0\xcf\x11\xe0" + bytes(100), "a.odt")
 
 

@@ -400,7 +400,7 @@ def test_a_process_that_does_not_know_the_kind_only_reads(store: kvstore.Store) 
     store.create_index("lines")
     command = [sys.executable, "-m", "kvstore", "shell", store.path, "-c", "DELETE DOCUMENT 'd1'"]
     ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.returncode != 0 and "it keeps lines (version 1)" in ran.stderr
+    assert ran.returncode != 0 and "it contains lines (version 1)" in ran.stderr
     command[-1] = "SELECT count(*) FROM documents"
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0 and "8" in ran.stdout
