@@ -63,8 +63,9 @@ class Console:
     ) -> None:
         """Create a console for ``store``; it writes results to ``out`` (default: standard output) in format ``mode``.
 
-        ``bail`` stops a script at the first failure. ``confirm`` asks before a statement that is hard to undo.
-        ``parameters`` are the values of ``:name`` in statements. ``run_command`` runs dot commands.
+        ``bail`` stops a script at the first failure. ``confirm`` asks before a statement that is hard to undo; its
+        argument is the effect of the statement. ``parameters`` are the values of ``:name`` in statements.
+        ``run_command`` runs dot commands.
         """
         self._store = store
         #: Runs dot commands; None if only statements are allowed.
@@ -192,9 +193,11 @@ class Console:
 
         A missing store is created if the statement can store something.
         """
-        if self.confirm is not None and _can_change_many(item.text) and not self.confirm(item.text):
-            self.notify("the statement was not run")
-            return
+        if self.confirm is not None:
+            effect = _describe_mass_change(item.text)
+            if effect is not None and not self.confirm(effect):
+                self.notify("the statement was not run")
+                return
         start_time = time.perf_counter()
         # Pad the text to its position in the script, so that the position in an error is that in the script.
         text = "\n" * (item.line - 1) + " " * (item.column - 1) + item.text
@@ -378,19 +381,21 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}; set KVSTORE_TRACEBACK=1 to print the traceback"
 
 
-def _can_change_many(statement: str) -> bool:
-    """True for DELETE FROM, which can delete many documents, and for an UPDATE of all documents, without WHERE."""
+def _describe_mass_change(statement: str) -> str | None:
+    """Return what DELETE FROM, or an UPDATE of documents without WHERE, does to many documents; None for others."""
     from kvstore.language import iter_tokens
 
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
+    if words[:2] == ["DELETE", "FROM"]:
+        return "deletes every document that satisfies the condition"
     if words[:2] != ["UPDATE", "DOCUMENTS"]:
-        return words[:2] == ["DELETE", "FROM"]
+        return None
     depth = 0  # of parentheses: the WHERE of a subquery is in them
     for word in words:
         depth += (word == "(") - (word == ")")
         if word == "WHERE" and depth == 0:
-            return False
-    return True
+            return None
+    return "updates every document"
 
 
 def parse_parameter_value(text: str) -> str | int | float:

@@ -68,7 +68,8 @@ def run_command(console: Console, line: str) -> None:
         if equivalent is None:
             raise ValueError(suggest_replacement(line))
         line = equivalent
-    name, rest = (*line[1:].split(maxsplit=1), "", "")[:2]
+    name, *rest_parts = line[1:].split(maxsplit=1) or [""]
+    rest = "".join(rest_parts)
     command = find_command(name)
     min_arguments, max_arguments = command.get_argument_limits()
     try:

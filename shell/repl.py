@@ -67,7 +67,7 @@ def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int
     The store is opened once the first prompt is drawn. Raises the error that opening raises. If ``warn`` is False, no
     statement needs a confirmation.
     """
-    console.confirm = _confirm_statement
+    console.confirm = _confirm_effect
     console.pager = get_default_pager()
     console.is_interactive = True
     configure(console)
@@ -187,14 +187,11 @@ def _expand_shortcuts(text: str) -> str:
     return f".{word}" if word in DOTLESS_COMMANDS else expand_questions(text)
 
 
-def _confirm_statement(statement: str) -> bool:
-    """Ask the user before a DELETE FROM, or an UPDATE of all documents, is run; return True if the user agrees.
+def _confirm_effect(effect: str) -> bool:
+    """Ask the user before a statement with an ``effect`` such as "deletes every document"; return True if they agree.
 
     The statement is not repeated in the question, because the user has just typed it.
     """
-    first_word = next(token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment"))
-    is_update = first_word == "UPDATE"
-    effect = "updates every document" if is_update else "deletes every document that satisfies the condition"
     try:
         reply = input(f"this {effect}; continue? [y/N] ")
     except (EOFError, KeyboardInterrupt):

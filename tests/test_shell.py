@@ -30,9 +30,10 @@ from kvstore.language.parser import parse
 from kvstore.registry import STRATEGIES
 from kvstore_shell import cli, command_options, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
+from kvstore_shell.console import _describe_mass_change
 from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.progress import ProgressLine
-from kvstore_shell.repl import _confirm_statement, _expand_shortcuts, _is_complete_input
+from kvstore_shell.repl import _confirm_effect, _expand_shortcuts, _is_complete_input
 from kvstore_shell.script import ScriptError, ScriptItem, expand_questions, read_items, split_items
 
 PAGE = read_language_pages()
@@ -766,7 +767,8 @@ def test_the_confirmation_names_the_effect(monkeypatch: pytest.MonkeyPatch, stat
         return "y"
 
     monkeypatch.setattr("builtins.input", reply)
-    assert _confirm_statement(statement)
+    described_effect = _describe_mass_change(statement)
+    assert described_effect is not None and _confirm_effect(described_effect)
     assert questions == [f"{effect} continue? [y/N] "]
 
 

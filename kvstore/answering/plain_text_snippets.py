@@ -236,7 +236,7 @@ class _Line(NamedTuple):
 def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_line: bool) -> Iterator[_ParagraphPart]:
     """Yield the parts of the paragraph ``text[start:end]``: titles, terms, items of lists, and runs of other lines.
 
-    A term is a line above its indented definition, or the first column of a line with the definition beside it.
+    A term is a line above its indented definition, or the first column of a line with the definition next to it.
     A paragraph of one short line can be a heading. ``indent`` is the number of characters before the paragraph in its
     first line. If ``starts_mid_line`` is True, the first line is assumed to be indented like the second.
     """
