@@ -159,9 +159,9 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_named_number_column(name: str, cells: Sequence[str]) -> bool:
-    """True if all cells of a column have a digit and its first cell (``name``) has none, so that it can be a name.
+    """True if a column has a number in each of its ``cells``, below a first cell (``name``) that can be its name.
 
-    A placeholder for a missing number, such as "free", is not a name.
+    A name has no digit, and is not a placeholder for a missing number, such as "free".
     """
     has_numbers = all(any(map(str.isdigit, cell)) for cell in cells)
     return has_numbers and not any(map(str.isdigit, name)) and not _MISSING_NUMBER_PATTERN.fullmatch(name)

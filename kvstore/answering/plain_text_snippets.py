@@ -87,8 +87,8 @@ class PlainTextSplitter:
     def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
         """Yield the snippets and headings of the block at ``block_index``.
 
-        The block is code, the header of a mail, a bill, a list or a paragraph of sentences. The state that the next
-        block can depend on is updated: the term above it, and the lead-in ("For example:") before it.
+        The block is code, the header of a mail, a bill, a list or a paragraph of sentences. Also updates what the next
+        block can depend on: the term that it defines (a line above it), and the lead-in ("For example:") before it.
         """
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
         block = PassageBlock(text, start, end, block_index)

@@ -190,10 +190,11 @@ class _SettingsParser:
         self._opens_item = False
 
     def _append_group(self, group: _SettingGroup, indent: int, *, can_continue: bool) -> Iterator[_SettingGroup]:
-        """Append a line's setting or value, given as a group of its own, and yield the group that it ends, if any.
+        """Append a line to the current group, or yield that group as complete and make ``group`` the current one.
 
-        If ``can_continue``, it is added to the current group if both are values of one list or settings of one list
-        item. ``indent`` is its indentation in characters. A comment before it becomes a part of its group.
+        ``group`` has only the setting or value of the line, whose indentation is ``indent``. It is appended only if
+        ``can_continue`` and both are values of one list or settings of one list item. Comments before it become a part
+        of its group.
         """
         current = self._group
         if current is None:

@@ -409,7 +409,7 @@ def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet
 def truncate_snippet(text: str) -> str:
     """Return the first ``_MAX_SNIPPET_WORDS`` words of a text, with an ellipsis if words are omitted.
 
-    A text in writing without spaces is cut after as many characters as that many words have.
+    Text in writing without spaces is cut after the usual number of characters of that many words.
     """
     if count_written_words(text) <= _MAX_SNIPPET_WORDS:
         return text

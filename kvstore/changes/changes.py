@@ -62,9 +62,9 @@ class Changes:
     ) -> None:
         """Open a writer for each kind of data in the store on ``view``, a write transaction.
 
-        ``entity_filter`` is the index from names to entities. ``fingerprints`` rules out that a name occurs in recently
-        stored texts (None: only in texts of this transaction). Raises StoreFormatError if the store has structures of a
-        version that this kvstore does not maintain.
+        ``entity_filter`` is the index from names to entities. ``fingerprints``, a cache of Bloom filters of texts,
+        shows which recently stored texts cannot contain a name (None: an empty cache). Raises StoreFormatError if the
+        store has structures of a version that this kvstore does not maintain.
         """
         require_maintained(view)
         self._view = view
@@ -196,11 +196,11 @@ class Changes:
 
     @property
     def can_defer_linking(self) -> bool:
-        """True if no document of the store is linked yet, so new documents can be linked after the last has arrived."""
+        """True if no stored document is linked to the names in it yet, so linking can wait for the last document."""
         return self._unlinked_documents is not None or not self.counters.documents
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
-        """True if the changes only add documents to a store that has no linked documents yet.
+        """True if the changes only add new documents, and no document of the store is linked to the names in it yet.
 
         None of the documents may replace a stored one.
         """
@@ -271,7 +271,7 @@ class Changes:
         for fact, key, value in iter_document_facts(self.state, *documents):
             self._remove_fact(fact, key, value, context, names)
         introductions = self._entities.get_introductions(*ids)
-        context.linker.add_keys(names.withdraw_slots(introductions))
+        context.linker.add_keys(names.withdraw_all(introductions))
         self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
         context.linker.unlink_documents(documents)

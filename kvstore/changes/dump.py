@@ -151,7 +151,7 @@ def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: 
 
 
 def _dump_forest(state: State, logical: LogicalNames) -> DumpTables:
-    """Return the rows of edges, the statements of edges, aliases, nodes and trees, by name of the table.
+    """Return the rows of edges, aliases, nodes and trees, and of the assertions of edges, by name of the table.
 
     ``logical`` replaces internal ids with names and ordinals.
     """

@@ -388,7 +388,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
-        """Return the name that an alias makes an entity, with the kind of name; none for a merge of known entities."""
+        """Return (spelling, kind of name) of an alias, which becomes an entity; nothing for a merge of two entities."""
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
     def remove(self, context: ChangeContext, key: str, value: Alias) -> None:

@@ -333,7 +333,7 @@ class Linker:
             self._changed_chunks.setdefault(document, set()).update(chunks)
 
     def link_new_names(self, ids_by_key: Mapping[str, int], *, in_stored_chunks: bool) -> None:
-        """Record names that became known, given as entities by normal form.
+        """Record names that became known; ``ids_by_key`` has the entity of each by its normal form.
 
         With ``in_stored_chunks``, also link them to the stored chunks and headings that mention them. Only texts that
         have all words of a name, by the postings, are searched.

@@ -77,7 +77,7 @@ class RepairReport:
 
     @property
     def lost(self) -> list[str]:
-        """A sentence about each item of data that could not be read and is therefore lost."""
+        """A sentence about each item of data that could not be read and is lost; empty if nothing was rebuilt."""
         return [] if self.rebuilt is None else self.rebuilt.lost
 
 

@@ -162,9 +162,9 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
 def _tie_sentences(sentences: list[SentenceSpan], is_attached: bool, chunk_tokens: int) -> list[SentenceSpan]:
     """Return the sentences of one block; ``is_tied`` is set for each that must stay in the chunk of its predecessor.
 
-    Code, tables and list items that fit a chunk (``chunk_tokens``) stay whole; longer ones keep only their beginning,
-    and code also its end, together. In code and tables, a sentence is a line. ``is_attached`` is True if the block must
-    stay in one chunk with the block before it.
+    Code, tables and list items that fit in a chunk of ``chunk_tokens`` stay whole. In longer ones, only the first few
+    sentences stay together; in code, also the last two. In code and tables, a sentence is a line. ``is_attached`` is
+    True if the block must stay in one chunk with the block before it.
     """
     if not sentences:
         return sentences

@@ -65,7 +65,7 @@ class ClauseArguments:
         ]
 
     def find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
-        """Return the indexes of the nouns, also of lists, that a verb governs through one of ``prepositions``.
+        """Return the indexes of the nouns, including the items of lists, that a verb governs by ``prepositions``.
 
         A relative pronoun is replaced by the noun that its clause describes.
         """

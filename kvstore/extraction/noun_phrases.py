@@ -429,7 +429,7 @@ class NounPhrases:
 
     @staticmethod
     def _is_descriptor(word: Word) -> bool:
-        """True for a common noun, which can describe the name after it."""
+        """True if a word is a common noun in lower case, which can describe the name after it (``king`` Henry)."""
         return word.tag in ("NN", "NNS") and not word.is_proper and word.text[:1].islower()
 
 

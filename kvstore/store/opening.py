@@ -151,8 +151,8 @@ def _open_handle(
     """Return another handle on a store that this process has open already.
 
     ``embedder`` is the object that the caller of kvstore.open passed, or None; the other arguments are the caller's.
-    Settings that the caller passes are no longer chosen by the first documents. Raises SettingsMismatchError or
-    InputError if the arguments differ from those that the store was opened with.
+    A new store chooses some settings by its first documents, but not those that the caller passes. Raises
+    SettingsMismatchError or InputError if the arguments differ from those that the store was opened with.
     """
     environment = store.environment
     check_lock_timeout(lock_timeout)

@@ -211,7 +211,7 @@ def split_phrases(text: str) -> list[str]:
 
 
 def _fold_words(text: str) -> str:
-    """Return a text whose words are in normal form, without accents; the characters between them are unchanged."""
+    """Return a text in lower case with its words in normal form, without accents; ASCII text is returned unchanged."""
     return (
         text if text.isascii() else _LETTERS_PATTERN.sub(lambda match: fold_text(match.group()).replace("ё", "е"), text)
     )

@@ -66,9 +66,10 @@ def open_segmenter(name: str) -> Segmenter:
 
 
 def get_segmenter_version(stemmer: str) -> str:
-    """Return a text with the names and versions of a segmenter's packages, given the value of the ``stemmer`` setting.
+    """Return the names and versions of the Python packages of a word segmenter as text, separated by commas.
 
-    The text is empty if ``stemmer`` is not a segmenter, or if a package is not installed.
+    ``stemmer`` is the value of the ``stemmer`` setting. The text is empty if it names no segmenter, or if a package is
+    not installed.
     """
     packages = _PACKAGES.get(stemmer, ())
     modules = [_MODULES.get(package, package) for package in packages]
