@@ -241,6 +241,12 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
         }
         for part in answer.parts
     ]
+    same_paragraph = harbor.ask("Who built the crane, and when was the harbor dug?")
+    assert len(same_paragraph.citations) == 1  # the second sentence is displayed with the one that it precedes
+    assert [(part.citation, part.span and part.span.text) for part in same_paragraph.parts] == [
+        (1, "Ada Quill"),
+        (1, "1802"),
+    ]
     partial = harbor.ask("Who built the crane, and who painted the lighthouse of Ferrol?")
     assert partial.outcome == "answered" and len(partial.citations) == 1
     assert "The documents do not say: who painted the lighthouse of Ferrol?" in partial.text

@@ -149,12 +149,12 @@ def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) 
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
 
     ``answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
-    included once.
+    included once, also if it is displayed in the paragraph of another part.
     """
     text = ""
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
-    paragraphs: dict[_SnippetId, _CitedParagraph] = {}  # by the id of the snippet that answers
+    paragraphs: dict[_SnippetId, _CitedParagraph] = {}  # by the ids of the snippets in them
     for part, is_answered in zip(parts, answered, strict=True):
         separator = "\n\n" if text else ""
         if not is_answered:
@@ -167,7 +167,9 @@ def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) 
             paragraph, (citation,) = render_excerpts(
                 part.reader_result.passages, [excerpt], part.scorer, len(citations) + 1
             )
-            paragraphs[snippet_id] = _CitedParagraph(citation.number, len(text) + len(separator))
+            passage = part.reader_result.passages[excerpt.passage_index]
+            snippet_ids = [_get_snippet_id(passage, index) for _, index in excerpt.positions]
+            paragraphs |= dict.fromkeys(snippet_ids, _CitedParagraph(citation.number, len(text) + len(separator)))
             text += separator + paragraph
             citations.append(citation)
         number, offset = paragraphs[snippet_id]
@@ -179,7 +181,7 @@ def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) 
 def _make_part_excerpt(part: PartResult, displayed: Container[_SnippetId]) -> Excerpt:
     """Return the excerpt that answers a part of a question.
 
-    The sentence that it refers to is included, unless that answers another part and is ``displayed`` already.
+    The sentence that it refers to is included, unless that is ``displayed`` already in the answer to another part.
     """
     best = part.reader_result.best
     passage_index, index = best.position
