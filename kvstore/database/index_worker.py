@@ -203,7 +203,7 @@ class IndexManager:
         try:
             if self._file_builder.find_needed_record(index) is not None:  # the index needs a file
                 return True
-            self._next_due_chunk[index.name] = self._file_builder.compute_next_needed_chunk(index)
+            self._next_due_chunk[index.name] = self._file_builder.compute_next_check(index)
         except KvstoreError as error:
             self._record_failure(index, error)
         return False

@@ -71,7 +71,7 @@ class InternalNames(LogicalNames):
         """Create the names, which are the internal ids themselves and need no state."""
 
     def _return_id(self, id: int, /) -> LogicalName:
-        """Return an id as its own name."""
+        """Return an id unchanged, as the name of the object with this id."""
         return id
 
     name_entity = name_document = name_chunk = name_abstract = name_node = name_address = _return_id

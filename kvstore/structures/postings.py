@@ -194,11 +194,11 @@ class Postings(ViewReader):
         return terms
 
     def get_blocks(self, term: str) -> list[Record]:
-        """Return all blocks (of up to 256 postings) of a term, ascending: keys and sealed values."""
+        """Return all blocks (of up to 256 postings) of a term, ascending: keys, and values with a checksum."""
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """Return the blocks of a term that may contain one of ``chunks`` (ascending), as (key, sealed value).
+        """Return the blocks of a term that may contain one of ``chunks`` (ascending): keys, and values with a checksum.
 
         A block has up to 256 postings. ``size`` has the number of blocks of the term; if they are few, all of them are
         returned, because listing them is faster than searching for some.

@@ -38,7 +38,7 @@ class ReadRequest(ABC, Generic[Answer]):
     """
 
     def __init_subclass__(cls) -> None:
-        """Make the subclass a dataclass whose instances are never compared or printed."""
+        """Make the subclass a dataclass without ``__eq__`` and ``__repr__``, which no caller needs."""
         dataclass(eq=False, repr=False)(cls)
 
     @abstractmethod

@@ -172,7 +172,7 @@ def is_supported(condition: Condition) -> bool:
 
 
 def has_text_search(condition: Condition) -> bool:
-    """True if a condition is, or is composed of, a full-text query on the documents' texts."""
+    """True if a condition is or contains a full-text query on the documents' texts."""
     match condition:
         case MatchesText(field):
             return field == DOCUMENT_TEXT

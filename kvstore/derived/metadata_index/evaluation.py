@@ -80,7 +80,7 @@ class Bounds(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """True if the index decides the condition for every document."""
+        """True if the index decides the condition for every document; both sets are then the same object."""
         return self.certain_matches is self.possible_matches
 
 
@@ -166,7 +166,7 @@ class Evaluation:
     @cached_property
     def _unindexed_documents(self) -> DocumentMask:
         """The documents whose metadata has too many values to be indexed; the index decides no condition for them."""
-        return self._index.find_key(UNINDEXED_KEY)
+        return self._index.find_with_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
         """Return a mask, indexed by document id, that is true for ``documents``."""
@@ -205,13 +205,13 @@ class Evaluation:
         """Return the documents whose field is not NULL, and those with too many values to tell; None if not indexed."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return _NonNullDocuments(self._index.find_key(encode_column_prefix(field.name) + NOT_NULL))
+                return _NonNullDocuments(self._index.find_with_key(encode_column_prefix(field.name) + NOT_NULL))
             return _NonNullDocuments(self._all_documents) if field.name in _NEVER_NULL else None
         prefix = encode_field_prefix(FIELD, field.names)
         if prefix is None or field.elements:
             return None
         unindexed = self._unindexed_documents
-        return _NonNullDocuments(self._index.find_key(prefix + NOT_NULL), unindexed if unindexed.any() else None)
+        return _NonNullDocuments(self._index.find_with_key(prefix + NOT_NULL), unindexed if unindexed.any() else None)
 
     # Words -----------------------------------------------------------------------------------------------------------
 
@@ -298,14 +298,14 @@ class Evaluation:
             certain |= new_certain
             possible |= new_possible
         # A list has no key as a field, but its elements may all have keys, so only the last prefix decides.
-        possible |= self._index.find_key(prefixes[-1] + UNCLEAR)
+        possible |= self._index.find_with_key(prefixes[-1] + UNCLEAR)
         if isinstance(field, MetaField):
             possible |= self._unindexed_documents
         possible |= certain
         return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
     def _compare_values(self, field_prefix: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
-        """Return the documents with a value of a field that compares to ``value`` by ``operator``, such as <=.
+        """Return the documents with a value of a field that satisfies ``operator value``, such as ``<= 5``.
 
         The index keys of the field's values begin with ``field_prefix``; the encoded value follows. Numbers are less
         than texts. With ``same_kind``, only numbers match a number, and only texts a text.
@@ -316,22 +316,22 @@ class Evaluation:
         return self._compare_numbers(field_prefix, operator, value, TEXT if same_kind else AFTER_TEXT)
 
     def _compare_texts(self, field_prefix: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Return the documents with a text of a field that compares to ``text`` by ``operator``, such as <=.
+        """Return the documents with a text of a field that satisfies ``operator text``, such as ``< 'm'``.
 
         The index keys of the field's values begin with ``field_prefix``. For < and <=, numbers also match if
         ``lowest_kind`` is NUMBER.
         """
         if operator == "=":
             key = encode_value(text)
-            return self._index.make_empty_mask() if key is None else self._index.find_key(field_prefix + key)
+            return self._index.make_empty_mask() if key is None else self._index.find_with_key(field_prefix + key)
         # A text in a key ends with the lowest byte, so longer texts with the same prefix sort after it.
         text_key, key_after = (field_prefix + TEXT + text.encode() + last_byte for last_byte in (b"\x00", b"\x01"))
         if operator in ("<", "<="):
-            return self._index.find_range(field_prefix + lowest_kind, text_key if operator == "<" else key_after)
-        return self._index.find_range(key_after if operator == ">" else text_key, field_prefix + AFTER_TEXT)
+            return self._index.find_in_range(field_prefix + lowest_kind, text_key if operator == "<" else key_after)
+        return self._index.find_in_range(key_after if operator == ">" else text_key, field_prefix + AFTER_TEXT)
 
     def _compare_numbers(self, field_prefix: bytes, operator: str, number: float, end: bytes) -> Bounds:
-        """Return the documents with a number of a field that compares to ``number`` by ``operator``, such as <=.
+        """Return the documents with a number of a field that satisfies ``operator number``, such as ``<= 5``.
 
         The index keys of the field's values begin with ``field_prefix``. For > and >=, texts also match if ``end`` is
         AFTER_TEXT. SQLite may parse the decimal form of a number as another number that is very close. A stored number
@@ -341,9 +341,9 @@ class Evaluation:
         low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in _compute_parse_range(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
-            certain |= self._index.find_range(field_prefix + NUMBER, low_key)
+            certain |= self._index.find_in_range(field_prefix + NUMBER, low_key)
         elif operator in (">", ">="):
-            certain |= self._index.find_range(high_key + b"\xff", field_prefix + end)
+            certain |= self._index.find_in_range(high_key + b"\xff", field_prefix + end)
         is_limit_exact = is_exact_decimal(number)
 
         def is_certain(key: bytes) -> bool:
@@ -392,7 +392,7 @@ class Evaluation:
         return Bounds(certain, certain | real_numbers)
 
     def _compare_change_times(self, operator: str, text: str) -> Bounds:
-        """Return the documents whose change time compares to an ISO 8601 ``text`` by ``operator``, as exact bounds."""
+        """Return the documents whose change time, as ISO 8601 text, satisfies ``operator text``, as exact bounds."""
         # Unix times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
@@ -416,7 +416,7 @@ class Evaluation:
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
-        """Return the certain and possible matches of a comparison of documents' keys with ``key`` by ``operator``."""
+        """Return the certain and possible matches of a comparison: documents whose key satisfies ``operator key``."""
         if operator == "=":
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
@@ -482,7 +482,7 @@ def _compute_parse_range(number: float) -> tuple[float, float]:
 
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
-    """Return a mask of the integers in a column that compare to ``limit``, any number, by ``operator``, such as <=."""
+    """Return a mask of the integers in a column that satisfy ``operator limit``, such as ``<= 3.5``."""
     is_less = operator in ("<", "<=")
     if not -(1 << 63) <= limit < 1 << 63:
         # All integers of a column are less than such a limit if it is positive, and greater if it is negative.

@@ -246,7 +246,7 @@ def _pack_bits(bits: int) -> bytes:
 
     The container has a checksum, and the smallest of three forms: a list, runs, or bits.
     """
-    # Each has one bit of every run set: the first, or the last.
+    # ``run_starts`` has the first bit of each run of set bits, ``run_ends`` the last.
     run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
     list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
@@ -303,8 +303,8 @@ def change_container(
 def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
     """Return the union of containers (stored parts of sets of documents) as a mask over ``num_documents`` ids.
 
-    Each container comes with its key, which ends with the index of the container. Raises CorruptionError, with
-    ``table``, for a damaged container.
+    ``containers`` are pairs of a key and a container; a key ends with the index of the container. Raises
+    CorruptionError, with ``table``, for a damaged container.
     """
     mask = np.zeros(num_documents, np.bool_)
     single_ids: list[int] = []

@@ -64,17 +64,17 @@ class MetadataIndex:
         """Return an empty set of documents as a mask."""
         return np.zeros(self.size, np.bool_)
 
-    def find_key(self, key: bytes) -> DocumentMask:
+    def find_with_key(self, key: bytes) -> DocumentMask:
         """Return the documents that have the value with this index key."""
-        # The keys of its containers are the index key and the index of a container, which is below ``_END``.
-        return self.find_range(key, key + _END)
+        # A stored key is an index key followed by the index of a container, which sorts before ``_END``.
+        return self.find_in_range(key, key + _END)
 
     def find_text(self, column: str, text: str) -> list[int] | None:
         """Return the ids of documents with this text in a column, ascending; None if it is too long or has a NUL."""
         key = encode_text_value(text)
-        return None if key is None else np.flatnonzero(self.find_key(encode_column_prefix(column) + key)).tolist()
+        return None if key is None else np.flatnonzero(self.find_with_key(encode_column_prefix(column) + key)).tolist()
 
-    def find_range(self, start: bytes, stop: bytes) -> DocumentMask:
+    def find_in_range(self, start: bytes, stop: bytes) -> DocumentMask:
         """Return the documents that have any value with ``start`` <= index key < ``stop``."""
         return encoding.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 

@@ -38,8 +38,8 @@ class StoredDegrees:
     def __init__(self, values: UInt64Array) -> None:
         """Decode ``values``, one number per entity.
 
-        A number with SEVERAL_FLAG has two counts: of the entity's chunks, and of the informative ones, without chunks
-        that mention it only in lower case. A number without the flag is the packed edge (chunk id and mention bits) to
+        A number with SEVERAL_FLAG has two counts: of the entity's chunks, and of the informative chunks, which do not
+        mention it only in lower case. A number without the flag is the packed edge (chunk id and mention bits) to
         the entity's only chunk, or 0 if it has no chunk.
         """
         self.values = values

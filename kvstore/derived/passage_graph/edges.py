@@ -99,7 +99,7 @@ class Degrees(Protocol):
 
     @property
     def has_links(self) -> npt.NDArray[np.bool_]:
-        """True for each entity that is linked to another one by a tree edge, a triple or a title."""
+        """True for each entity that is linked to another entity by a tree edge, a triple or a title."""
         ...
 
 

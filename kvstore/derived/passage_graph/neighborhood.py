@@ -146,7 +146,7 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
     with_synonyms: bool = False
 
     def fetch(self, state: State) -> Neighborhood:
-        """Read the rows (edges) of the requested chunks and of the requested entities; None if none are requested."""
+        """Read the rows (edges) of the requested chunks and entities; rows of a kind not requested are None."""
         return Neighborhood(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,
@@ -206,7 +206,7 @@ def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonym
 class NamedNeighborhoods(NamedTuple):
     """The entity of each requested name, 0 if unknown, and the rows of these entities.
 
-    ``distinct_entities`` are the known ones without repetitions, with their ``degrees``. ``neighborhood`` answers
+    ``distinct_entities`` are the known entities without repetitions, with their ``degrees``. ``neighborhood`` answers
     ``request``, which excludes entities that too many chunks name.
     """
 
@@ -230,7 +230,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     def fetch(self, state: State) -> NamedNeighborhoods:
         """Return the entities of the names, with their degrees (numbers of chunks) and rows (edges).
 
-        Rows are read of the entities in at most ``max_chunks`` chunks only.
+        The rows of an entity that more than ``max_chunks`` chunks name are not read.
         """
         # A filter restricted to the allowed documents would lack names that only imported triples contain.
         entities = state.unrestricted.filter.find_entities(self.names)

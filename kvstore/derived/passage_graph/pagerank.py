@@ -74,7 +74,10 @@ class Bias(Protocol):
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factor of the weight of a step to each chunk; :meth:`add_cosines` must have added its cosine."""
+        """Return the factor by which the weight of every step to each chunk is multiplied.
+
+        :meth:`add_cosines` must have added the cosines of the chunks.
+        """
         ...
 
 

@@ -59,8 +59,8 @@ class RestrictedPassageGraph(PassageGraph):
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of entities, counted over the documents that the query allows, without link flags.
 
-        A degree has two counts of chunks: all that name the entity, and the informative ones, without chunks that name
-        it only in lower case.
+        A degree has two counts of chunks: all that name the entity, and the informative chunks, which do not name it
+        only in lower case.
         """
         degrees = self.read_degrees(entities)
         bounds, _, mention_bits = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)

@@ -54,9 +54,9 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         """Build the content of the index file from the names of all entities.
 
         ``states()`` opens a snapshot of the store, and ``tools`` embeds names and reports progress. The graph and the
-        pairs of the ``old`` file (None: no file) are extended. If the options changed, or too many of its names were
-        removed or changed, only its vectors are reused. A new name takes two steps of progress: embedding it, and
-        finding its neighbors.
+        pairs of the ``old`` file (None: no file) are extended. If the options changed, or too many names in the file
+        were removed or changed, only its vectors are reused. Each new name counts as two steps of progress: embedding
+        it, and finding its neighbors.
         """
         with states() as state:
             change, dimension = state.counters.change, state.settings.dimension

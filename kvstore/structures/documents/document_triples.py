@@ -95,7 +95,7 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
 
 
 def parse_triple(row: Sequence[str]) -> Triple:
-    """Parse a row of subject, relation and object; raise InputError if it is not such a row or a text is invalid."""
+    """Parse a row of subject, relation and object; raise InputError if it is not three texts, or a text is invalid."""
     if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
         raise InputError(f"a triple is a subject, a relation and an object, not {format_value(row)}")
     subject, relation, object = row

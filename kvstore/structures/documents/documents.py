@@ -95,14 +95,15 @@ class DocumentRecord:
         return GROUP_SIZE * (self.first_group + index) + position_in_group
 
     def iter_abstract_ids(self) -> Iterator[int]:
-        """Yield the ids of the document's leaf abstracts (summaries of chunks), then of the upper ones, over these."""
+        """Yield the ids of the document's leaf abstracts (summaries of chunks), then of its upper abstracts."""
         yield from range(self.first_group, self.first_group + len(self.groups))
         yield from self.uppers
 
     def get_abstract_ordinal(self, abstract: int) -> int:
-        """Return the ordinal of one of the document's abstracts: leaves in order of the text, then the upper ones.
+        """Return the ordinal of one of the document's abstracts: leaves in order of the text, then upper abstracts.
 
-        A leaf abstract summarizes one of the document's groups of chunks; its id is the number of the group.
+        A leaf abstract summarizes one of the document's groups of chunks; its id is the number of the group. An upper
+        abstract summarizes other abstracts.
         """
         leaf = abstract - self.first_group
         return leaf if 0 <= leaf < len(self.groups) else len(self.groups) + self.uppers.index(abstract)
@@ -261,7 +262,7 @@ class Documents(ViewReader):
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
         """Yield the document keys that begin with ``prefix``, in byte order."""
         start = prefix.encode()[:LONG_KEY_PREFIX]
-        # The table does not have long keys in order if they have the same beginning, so these are collected and sorted.
+        # Long keys with the same beginning are not stored in order, so they are collected and sorted.
         beginning = b""
         long_keys: list[str] = []
         for stored_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):

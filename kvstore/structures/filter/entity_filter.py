@@ -180,7 +180,7 @@ class EntityFilter:
         )
 
     def switch_view(self, view: WriteView) -> None:
-        """Continue in another write transaction, which must begin with the pages that this filter wrote before."""
+        """Continue in another write transaction, in which the pages that this filter wrote before must be stored."""
         self._view = self._pages.reader.view = self._lists.view = view
 
     # -- Reading

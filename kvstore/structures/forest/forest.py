@@ -251,7 +251,7 @@ class Forest(ViewReader):
         return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
 
     def get_strength(self, child: int, parent: int) -> Strength:
-        """Return the stored strength (of the evidence) of an edge on a cycle; raise CorruptionError for others."""
+        """Return the stored strength of the evidence of an edge on a cycle; raise CorruptionError for other edges."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.LOOPED_EDGES, key)
         if value is None:

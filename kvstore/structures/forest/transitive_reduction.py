@@ -104,7 +104,8 @@ class TransitiveReduction:
         the edge is accepted for now, and :meth:`classify_deferred_trees` decides on it.
         """
         forest = self._forest
-        if self._defer_if_costly(child):
+        is_deferred = self._defer_if_costly(child)
+        if is_deferred:
             self._put_edge_status(child, parent, ACCEPTED)
         elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
             # The edge closes a cycle.
@@ -120,12 +121,14 @@ class TransitiveReduction:
             self._insert_acyclic_edge(child, parent)
 
     def update_strength(self, child: int, parent: int) -> None:
-        """Store the new strength (of the evidence) of an edge after it gained or lost one of several assertions.
+        """Store the new strength of an edge's evidence after the edge gained or lost one of several assertions.
 
-        The strength is stored only if the edge lies on a cycle. Then decide again which edges of its strongly connected
-        component break the cycles. A deferred tree is left to :meth:`classify_deferred_trees`.
+        The strength is stored only if the edge lies on a cycle. It can change which edges of its strongly connected
+        component break the cycles, so these are selected again. A deferred tree is left to
+        :meth:`classify_deferred_trees`.
         """
-        if not self._defer_if_costly(child) and self._forest.is_on_cycle(child, parent):
+        is_deferred = self._defer_if_costly(child)
+        if not is_deferred and self._forest.is_on_cycle(child, parent):
             self._put_cycle_edge(child, parent)
             self._break_cycles(self._find_component_edges(child))
 
@@ -149,7 +152,7 @@ class TransitiveReduction:
             self._break_cycles(component)
 
     def classify_deferred_trees(self) -> dict[tuple[int, int], int]:
-        """Decide which edges of each deferred tree are accepted; must be called before anything is read.
+        """Store the statuses of the edges of each deferred tree; must be called before the statuses are read.
 
         A tree is deferred if deciding edge by edge is too costly. Returns the changes in the number of accepted edges
         from one entity to another since the last call, by (child, parent) entity.

@@ -1,4 +1,4 @@
-"""Generations of indexes: built, put in use, and removed while others read and write.
+"""Generations of indexes: built, activated, and removed while others read and write.
 
 In: an open environment and a kind of index. On disk: the rows of the next generation, in commits of at most
 :data:`_BATCH_BYTES` bytes. A separate commit then writes its number to the record of the index, and the previous
@@ -89,7 +89,7 @@ class GenerationBuilder(IndexFiller):
         self._open_indexes = open_indexes
 
     def refresh(self, index_kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
-        """Rebuild an index from the last commit and put its new rows in use; return True if that was done.
+        """Rebuild an index from the last commit and switch readers to the new rows; return True if this was done.
 
         A generation is the set of rows of one build; rows are written in bulk and never changed. Removes the rows and
         texts that belong to no generation in use. ``progress`` receives the progress (None: no reports). Returns False

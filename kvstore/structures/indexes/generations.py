@@ -133,7 +133,8 @@ class GenerationRows:
     ) -> None:
         """Create a reader of the rows of one build of an index, generation ``number``.
 
-        ``generation`` is its description, :attr:`IndexRecord.state`, with the keys change, chunk_stop and head.
+        ``generation`` is its description, :attr:`IndexRecord.state`, with the keys change, chunk_stop (all chunk ids of
+        the build are below it) and head.
         ``cache`` holds data computed from these rows, by name (None: a new cache).
         """
         self._source = source
@@ -223,13 +224,13 @@ class GenerationIndex(Index, Generic[IndexReader]):
         """
 
     def check(self, reader: IndexReader) -> Iterator[str]:
-        """Yield a sentence for each inconsistency in the stored rows of the index, for CHECK."""
+        """Yield a sentence for each inconsistency in the stored rows of the index, for CHECK; by default none."""
         return iter(())
 
     def list_writing_tasks(self, reader: IndexReader) -> Iterable[WritingTask]:
         """Return a task for each text that a language model may write for the index, including texts already written.
 
-        A text is omitted if one of its sources no longer exists.
+        A text is omitted if one of its sources no longer exists. By default, an index has no such texts.
         """
         return ()
 
@@ -244,7 +245,10 @@ class GenerationIndex(Index, Generic[IndexReader]):
         raise NotImplementedError
 
     def build_outline(self, reader: IndexReader) -> Iterable[OutlineNode]:
-        """Return the coarsest groups of an index, such as its topics, with their subgroups, for EXPAND."""
+        """Return the coarsest groups of an index, such as its topics, with their subgroups, for EXPAND.
+
+        The default is no groups.
+        """
         return ()
 
     def renew_record(self, record: IndexRecord) -> IndexRecord:

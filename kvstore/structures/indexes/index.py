@@ -135,9 +135,9 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     companion_of: str = ""
 
     def renew_record(self, record: IndexRecord) -> IndexRecord:
-        """Return the record of the index after a repair renumbered ids: without tokens, and with the next epoch.
+        """Return the record of the index after a repair renumbered ids, so that kvstore rejects all existing files.
 
-        Both invalidate older files.
+        It has no tokens (of valid files), and the next epoch (the number of renumberings).
         """
         return replace(record, tokens=(), epoch=record.epoch + 1)
 
@@ -166,14 +166,17 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         """Return the number of changes by which the index lags behind a state."""
         return max(0, state.counters.change - content.change)
 
-    def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
-        """Return why a state needs no index file (it is searched exactly), or None if it needs one, the default."""
+    def explain_exact_search(self, record: IndexRecord | None, state: State) -> str | None:
+        """Return why a state is searched exactly, without an index file, or None (the default) if it needs a file.
+
+        ``record`` is the record of the index (None: it was dropped).
+        """
         return None
 
-    def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id at which to check again whether the store needs a file; it needs none in this state.
+    def compute_next_check(self, record: IndexRecord | None, state: State) -> int:
+        """Return a chunk id: once it exists, check again whether the store needs an index file, as it does not now.
 
-        ``record`` is its record (None: the index was dropped).
+        ``record`` is the record of the index (None: it was dropped). The default is the next unused id.
         """
         return state.counters.next_chunk
 
@@ -269,7 +272,7 @@ class Indexes(ViewReader):
         if value is None:
             return IndexRecord(index_kind, is_created=False) if index_kind.automatic else None
         stored_record = records.unpack(value, tables.INDEXES, key)
-        if stored_record is None:
+        if stored_record is None:  # an automatic index that was dropped
             return None
         options, tokens, *extra_fields = stored_record
         return IndexRecord(index_kind, options, tuple(tokens), *extra_fields)

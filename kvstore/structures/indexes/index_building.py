@@ -150,15 +150,15 @@ class IndexBuilder(IndexFiller):
         """Return the record (options, tokens) of an index, or None if it does not exist or needs no file now."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(index_kind)
-            return None if index_kind.explain_no_file(record, state) is not None else record
+            return None if index_kind.explain_exact_search(record, state) is not None else record
 
-    def compute_next_needed_chunk(self, index_kind: FileIndex[Any, Any]) -> int:
-        """Return the chunk id at which to check again whether the store needs an index file; it needs none now.
+    def compute_next_check(self, index_kind: FileIndex[Any, Any]) -> int:
+        """Return a chunk id: once it exists, check again whether the store needs an index file, as it does not now.
 
         A small store is searched without a file.
         """
         with self._open_state() as state:
-            return index_kind.compute_next_needed_chunk(Indexes(state.lmdb).get(index_kind), state)
+            return index_kind.compute_next_check(Indexes(state.lmdb).get(index_kind), state)
 
     def find_next_and_due_chunk(self, index_kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
         """Return two chunk ids: the next unused id of the store, and the id at which the index file is to be extended.

@@ -122,7 +122,7 @@ def _get_status(open_indexes: OpenIndexes, state: State, index_kind: Index) -> I
     record, change = Indexes(state.lmdb).get(index_kind), state.counters.change
     if not isinstance(index_kind, FileIndex):
         return None if record is None else index_kind.get_status(record, state)
-    exact_reason = index_kind.explain_no_file(record, state)
+    exact_reason = index_kind.explain_exact_search(record, state)
     if exact_reason is not None:
         return IndexStatus(index_kind.name, "exact", change, 0, exact_reason)
     if record is None:

@@ -200,8 +200,11 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         covered_stop = find_covered_stop(content.coverage, state.counters.change) or 0
         return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(content, state)
 
-    def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
-        """Return why a state needs no index file, or None if it needs one."""
+    def explain_exact_search(self, record: IndexRecord | None, state: State) -> str | None:
+        """Return why a state is searched exactly, or None if it has enough chunks to need an index file.
+
+        ``record`` is the record of the index (None: it was dropped).
+        """
         if record is None:
             return "dropped; every chunk is compared"
         min_chunks = record.get_int_option("exact_below")
@@ -211,10 +214,11 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             else None
         )
 
-    def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id at which to check again whether the index needs a file (``record`` None: it was dropped).
+    def compute_next_check(self, record: IndexRecord | None, state: State) -> int:
+        """Return a chunk id: once it exists, check again whether the store needs an index file, as it does not now.
 
         It is at most ``_EXTEND_AFTER`` ids ahead, because another process may change the options of the index.
+        ``record`` is the record of the index (None: it was dropped).
         """
         if record is None:  # the index was dropped, but can be created again
             return state.counters.next_chunk + _EXTEND_AFTER

@@ -48,7 +48,7 @@ def find_nearest_chunks(
     if state.open_indexes is None:
         return rank_vectors(state, list(state.vectors.scan()), query, top, allowed), EXACT_METHOD
     record = Indexes(state.lmdb).get(VECTOR_INDEX)
-    if not exact and record is not None and VECTOR_INDEX.explain_no_file(record, state) is None:
+    if not exact and record is not None and VECTOR_INDEX.explain_exact_search(record, state) is None:
         index = bind_index(state, VECTOR_INDEX)
         ranking = None if index is None else _search_index(state, index, query, top, allowed, record)
         if index is not None and ranking is not None:

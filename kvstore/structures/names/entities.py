@@ -108,7 +108,7 @@ class EntityRecord:
     def get_slot_index(self, spelling: str, kind: str) -> int:
         """Return the index of the slot for a spelling and a kind of name; raise CorruptionError if it is missing.
 
-        The slot counts the statements that introduce the name with both (make it known).
+        A slot counts the statements that make the name known (introduce it) with one spelling and kind.
         """
         slot_index = self._find_slot(spelling, _KIND_NUMBERS[kind])
         if slot_index is None:
@@ -136,9 +136,10 @@ class EntityRecord:
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Count one statement less that makes the entity known (introduces it) with the spelling and kind of a slot.
+        """Subtract 1 from the count of a slot, after a statement that introduced the name was removed.
 
-        At 0, the slot is freed. Raises CorruptionError if it is free already or does not exist.
+        A slot counts the statements that make the name known (introduce it) with one spelling and kind. At 0, it is
+        freed. Raises CorruptionError if it is free already or does not exist.
         """
         offset = _SLOT_LENGTH * slot_index
         if offset >= len(self.row) or not self.row[offset + _COUNT_FIELD]:
@@ -174,9 +175,10 @@ def _select_most_frequent(counts: dict[str, int]) -> str:
 
 
 def _decode(row: EntityRow, entity: int) -> EntityRecord:
-    """Return the record of an entity from its stored row: spelling, kind and count of each slot.
+    """Return the record of an entity from its stored row.
 
-    Raises CorruptionError if the row is incomplete, or all counts are 0.
+    For each spelling and kind of the name, the row has both and the number of statements that introduce the name with
+    both. Raises CorruptionError if the row is incomplete, or all counts are 0.
     """
     if len(row) % _SLOT_LENGTH or not any(row[_COUNT_FIELD::_SLOT_LENGTH]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")

@@ -99,7 +99,7 @@ class LayeredVectors:
     """A graph built by :func:`build_layered_arrays`, searched in place; any number of threads may search it."""
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Open the search graph over all layers (C-HNSW) in ``arrays``, named as in an index file.
+        """Open a graph with several layers (C-HNSW); ``arrays`` are the arrays of an index file, by name.
 
         Raises IndexUnavailableError if the arrays are inconsistent.
         """
@@ -118,9 +118,9 @@ class LayeredVectors:
         return [layer_stop - layer_start for layer_start, layer_stop in pairwise(self._layer_starts)]
 
     def find_nearest(self, query: Matrix, counts: Sequence[int], ef: int) -> list[list[tuple[int, float]]]:
-        """Return the ``counts[l]`` nodes with the largest cosines in each layer l, approximately, best first.
+        """Return (node, cosine) of the ``counts[l]`` nodes with the largest cosines in each layer l, best first.
 
-        Each node comes with its cosine, and is numbered within its layer. This is the search of C-HNSW (ArchRAG,
+        The result is approximate. A node is numbered within its layer. This is the search of C-HNSW (ArchRAG,
         section 3.2.1), one descent from the highest layer. ``query`` is a unit vector. The search keeps ``ef``
         candidates per layer. Raises IndexUnavailableError if a visited node fails its checksum.
         """

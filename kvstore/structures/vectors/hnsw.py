@@ -210,7 +210,7 @@ class HnswBuilder:
     """Links rows to a graph."""
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
-        """Create a builder that links ``rows``. The first rows are those of ``base``, a graph to extend (None: none).
+        """Create a builder that links ``rows``. The first rows are those of ``base``, the graph to extend, if any.
 
         Each row gets ``m`` links per layer (twice as many in the lowest), for which ``ef_construction`` candidates are
         examined.

@@ -76,9 +76,9 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the number of rows of a block of vectors.
 
-    A block has the smallest number of pages that whole rows fill to at least ``_SUFFICIENT_FILL``. If no number up to
-    ``_MAX_BLOCK_PAGES`` does, it has the number of pages that rows fill best. Raises InputError if a vector does not
-    fit into a block.
+    A block has whole rows only. It has the fewest pages of which rows fill at least the fraction ``_SUFFICIENT_FILL``.
+    If no number up to ``_MAX_BLOCK_PAGES`` is sufficient, it has the number of which rows fill the largest fraction.
+    Raises InputError if a vector does not fit into a block.
     """
     id_size, scale_size = 8, 4
     row_size = id_size + (scale_size + dimension if quantized else 4 * dimension)
@@ -359,7 +359,7 @@ class VectorWriter(Vectors):
     def remove(self, block_number: int, row: int) -> None:
         """Remove the vector in a row of a block; a later vector can take the row."""
         block = self._get_private_block(block_number)
-        if self._blocks_with_room is not None and not (block.ids == FREE_ID).any():
+        if self._blocks_with_room is not None and not (block.ids == FREE_ID).any():  # the block was full
             self._blocks_with_room.append(block_number)
         block.clear(row)
 
