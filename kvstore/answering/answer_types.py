@@ -436,7 +436,7 @@ _PAIRS = """
 """
 #: Words that ask for a quantity ("how large is the harbor"): their opposite in a text does not change the answer.
 _QUANTITY_PATTERN = compile_lazily(r"\bhow [a-z]+")
-_OPPOSITE_WORD_PATTERN = compile_lazily(r"[a-z]+(?:-[a-z]+)*")
+_HYPHENATED_WORD_PATTERN = compile_lazily(r"[a-z]+(?:-[a-z]+)*")
 
 
 def _map_opposites(pairs: str) -> Mapping[str, frozenset[str]]:
@@ -468,7 +468,7 @@ def find_contrasts(question: str) -> list[Contrast]:
     >>> [contrast.noun for contrast in find_contrasts("Which is the largest port of the north?")]
     ['port', '']
     """
-    words = _OPPOSITE_WORD_PATTERN.findall(_QUANTITY_PATTERN.sub("", question.lower()))
+    words = _HYPHENATED_WORD_PATTERN.findall(_QUANTITY_PATTERN.sub("", question.lower()))
     return [
         Contrast(word, _OPPOSITES[word], "" if following in FUNCTION_WORDS else following)
         for word, following in pairwise([*words, ""])
@@ -487,7 +487,7 @@ def is_contrary(contrasts: Sequence[Contrast], text: str) -> bool:
     >>> [is_contrary(contrasts, text) for text in (*texts, "Moss has the largest church.")]
     [True, False, False, False]
     """
-    words = set(_OPPOSITE_WORD_PATTERN.findall(text.lower()))
+    words = set(_HYPHENATED_WORD_PATTERN.findall(text.lower()))
     for contrast in contrasts:
         has_opposite = contrast.word not in words and not contrast.opposites.isdisjoint(words)
         if has_opposite and any(word.startswith(contrast.noun.removesuffix("s")) for word in words):

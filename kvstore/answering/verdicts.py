@@ -43,7 +43,7 @@ _COMPARISON_PATTERN = compile_lazily(
 _YEAR_RANGE_PATTERN = compile_lazily(r"\bfrom (1\d\d\d|20\d\d) (?:to|until) (1\d\d\d|20\d\d)\b", re.IGNORECASE)
 _MONTH_RANGE_PATTERN = compile_lazily(rf"\bfrom ({'|'.join(MONTHS)}) to ({'|'.join(MONTHS)})\b", re.IGNORECASE)
 _MONTH_PATTERN = compile_lazily(rf"\b(?:in|on|of|since|until) ({'|'.join(MONTHS)})\b", re.IGNORECASE)
-_SEASON_PATTERN = compile_lazily(
+_SEASON_OR_DAY_PATTERN = compile_lazily(
     r"\b(?:spring|summer|autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|week-?ends?)\b", re.IGNORECASE
 )
 _CLAUSE_PATTERN = compile_lazily(r"[,;:()]|\b(?:but|and|while|which|who|although|though|because)\b", re.IGNORECASE)
@@ -167,8 +167,8 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
     """Compare each number of a question with the number of the sentence that has the same unit.
 
     Return ``equal`` if all are equal or there are none, so that other rules decide; yes or no if the numbers decide;
-    and None if they cannot be compared. If the question ``asks_permission``, a number up to an upper limit in the
-    sentence is a yes, and a larger one is a no.
+    and None if they cannot be compared. A year equals a range of years that contains it. If the question
+    ``asks_permission``, a number up to an upper limit in the sentence is a yes, and a larger one is a no.
     """
     quantities = _find_quantities(sentence)
     years = _YEAR_RANGE_PATTERN.search(sentence)
@@ -228,7 +228,7 @@ def _has_all_calendar_words(question: str, sentence: str) -> bool:
         first, last = map(MONTHS.index, period.groups())
         months -= set(MONTHS[first : last + 1])
     return months <= _get_matches(_WORD_PATTERN, sentence) and (
-        _get_matches(_SEASON_PATTERN, question) <= _get_matches(_SEASON_PATTERN, sentence)
+        _get_matches(_SEASON_OR_DAY_PATTERN, question) <= _get_matches(_SEASON_PATTERN, sentence)
     )
 
 

@@ -116,7 +116,8 @@ class Changes:
         self._write_new(pending, ids, context, names)
         self._update_structures(linker)
         # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
-        if self._unlinked_documents is None or self._unlinked_documents.begin_flush_if_due():
+        begins_flush = self._unlinked_documents is None or self._unlinked_documents.begin_flush_if_due()
+        if begins_flush:
             self._contents.postings.flush()
         self._contents.flush_vectors()
 

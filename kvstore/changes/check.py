@@ -466,10 +466,9 @@ class _Checker:
         )
 
     def _check_indexes(self) -> Iterator[str]:
-        """Yield a sentence for each fault in the options of indexes, and in the indexes that are stored in tables.
+        """Yield a sentence for each fault in the options of indexes, and in the tables of indexes that REFRESH builds.
 
-        Such an index is a generation, which REFRESH builds completely. Reads all texts that a language model wrote for
-        indexes; raises CorruptionError for a damaged text.
+        Also reads all texts that a language model wrote for indexes; raises CorruptionError for a damaged text.
         """
         for index in INDEXES.values():
             record = Indexes(self._state.lmdb).get(index)

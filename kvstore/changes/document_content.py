@@ -128,7 +128,7 @@ class DocumentContentWriter:
         self._remove_chunks(documents)
         for record in documents:
             for stored_derivation, part_writer in self._derived_writers:
-                # An index that is being dropped still has parts, although it is not maintained.
+                # has_part is False for an index that is being dropped, which can still have a part of this document.
                 if stored_derivation.has_part(record.id) or part_writer.find(record.id) is not None:
                     part_writer.remove(record.id)
         self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())

@@ -197,7 +197,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return value.merge(new_value)
 
     def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
-        """Return (spelling, kind of name) for each name in the triples; storing them makes it an entity."""
+        """Return (spelling, kind of name) for each name in the triples, which becomes an entity."""
         return ((spelling, TRIPLE_KIND) for spelling in value.get_spellings_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
@@ -272,7 +272,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
     def list_introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
-        """Return (spelling, kind of name) of the child and the parent; storing the edge makes them entities."""
+        """Return (spelling, kind of name) of the child and the parent, which become entities."""
         return (value.child, "tree"), (value.parent, "tree")
 
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:

@@ -58,8 +58,8 @@ class FingerprintCache:
         self._fingerprints.add(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return the ``chunks`` whose text or headings can contain the name with this key (normal form).
+        """Return the ``chunks`` that can contain the name with this key (normal form), by their fingerprints.
 
-        Chunks without a fingerprint are included.
+        A fingerprint covers a text and its headings. Chunks without a fingerprint are included.
         """
         return np.frombuffer(self._fingerprints.select_candidates(key.encode(), chunks), np.uint64)

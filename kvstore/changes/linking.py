@@ -233,9 +233,9 @@ class Linker:
             self._added_addresses.setdefault(entity, []).extend(targets)
 
     def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove all mentions of documents that are about to be deleted, and the addresses that lead to them.
+        """Remove all mentions in documents that are about to be deleted, and the addresses that lead to them.
 
-        :meth:`flush` writes the removal of the addresses.
+        :meth:`flush` writes the removal of the addresses. Recorded changes of the documents' chunks are dropped.
         """
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]

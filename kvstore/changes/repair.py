@@ -137,10 +137,10 @@ class _Rebuilder:
         self._report = RebuildReport()
 
     def run(self) -> RebuildReport:
-        """Clear all tables, refill them from the old state in the order of their dependencies, and return the report.
+        """Clear all tables except META, refill them from the old state, and return the report.
 
-        The order is: settings, indexes, texts that models wrote, documents, other data that users stated, and the
-        numbers of lookups of entities.
+        By their dependencies, the order is: settings, indexes, texts that models wrote, documents, other data that
+        users stated, and the numbers of lookups of entities.
         """
         counters = self._load_counters()
         if not self._view.count(tables.META):  # a new file
@@ -185,7 +185,10 @@ class _Rebuilder:
                 new_texts.copy(digest, text)
 
     def _load_counters(self) -> Counters:
-        """Return counters with the change number, the hits and the next ids of the old store; every total is 0."""
+        """Return counters with the change number, the hits and the next ids of the old store; every total is 0.
+
+        If the old counters are damaged, substitutes are used.
+        """
         try:
             old_counters = Counters.load(self._old_state.lmdb)
         except KvstoreError:

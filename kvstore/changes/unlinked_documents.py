@@ -45,7 +45,10 @@ class UnlinkedDocuments:
         self._batch_chunks += num_chunks
 
     def begin_flush_if_due(self) -> bool:
-        """Return True if enough batches are new for the caller to write their postings now; count them as written."""
+        """If enough batches were added since the last flush of their postings, record a new flush and return True.
+
+        The caller must then write the postings. Otherwise, return False.
+        """
         if len(self.batches) < self._num_batches_flushed + _BATCHES_PER_FLUSH:
             return False
         self._num_batches_flushed = len(self.batches)

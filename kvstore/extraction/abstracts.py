@@ -164,7 +164,10 @@ class AbstractTreeBuilder:
         )
 
     def _get_section_path(self, section: int) -> list[int]:
-        """Return the indexes of ``section`` and of the sections around it, outermost first; none for the document."""
+        """Return the indexes of ``section`` and of the sections around it, outermost first.
+
+        The list is empty for :data:`_WHOLE_DOCUMENT`.
+        """
         path = []
         while section >= 0:
             path.append(section)

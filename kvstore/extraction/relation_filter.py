@@ -267,7 +267,7 @@ class RelationFilter:
         )
 
     def _is_specific(self, index: int) -> bool:
-        """True if the phrase of a noun names something specific: a capitalized name, or several nouns in a row.
+        """True if the phrase of a noun names something specific: a capitalized proper name, or a compound of nouns.
 
         A single common noun can be part of anything.
         """

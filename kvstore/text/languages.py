@@ -205,9 +205,9 @@ def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) ->
 
 
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
-    """Return the function that maps the words of a text, which need not be a document, to stems.
+    """Return the function that maps a word of any text, such as a query, to its stem.
 
-    ``stemmer`` is the store's setting. For ``multilingual``, the function stems by the detected language.
+    ``stemmer`` is the store's setting. For ``multilingual``, the function stems by the detected language of the text.
     """
     return get_document_stemmer(stemmer, detect_language(text) if stemmer == MULTILINGUAL else None)
 

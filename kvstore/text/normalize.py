@@ -205,6 +205,7 @@ def _fold_word(word: str) -> _FoldedWord:
 @lru_cache(maxsize=8192)
 def _fold_cached_word(word: str) -> _FoldedWord:
     """Return (UTF-8, original offset of each byte, original size) of the normal form of a word, in bytes; cached."""
+    # No character of such a word combines with another, so each is a cluster of its own.
     is_separate = _SEPARATE_PATTERN.fullmatch(word) is not None
     sized_clusters = [
         _fold_cluster(cluster) if len(cluster) <= _MAX_CACHED_LENGTH else _fold_cluster.__wrapped__(cluster)

@@ -482,7 +482,7 @@ def count_chunk_terms(
 def count_heading_terms(headings: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
     """Count the terms (stems of words) of the title of a document and the headings above a chunk together.
 
-    ``headings`` begin with the title; repetitions do not count. Cached, so the caller must not modify the result.
+    ``headings`` begin with the title; equal headings count once. Cached, so the caller must not modify the result.
     """
     counts: Counter[str] = Counter()
     for text in dict.fromkeys(headings):

@@ -266,10 +266,11 @@ def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:
 def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> _SnippetRange:
     """Return the range of snippets to display for the answering snippet at ``index``, with the words ``answer``.
 
-    A snippet is displayed with the list, table or code that it introduces and the definition that it begins. An item is
-    displayed with the sentence that introduces it, and code with the sentences that explain it. If the question asks
-    for a reason, the sentence before "Therefore" is included. If it asks how to do something, a short paragraph of
-    steps is displayed whole, and so is the list of an item if the question asks for several items.
+    A snippet is displayed with the definition that it begins, and with the list, table or code that it introduces
+    unless it answers without that. An item is displayed with the sentence that introduces it, and code with the
+    sentences that explain it. If the question asks for a reason, the sentence before "Therefore" is included. If it
+    asks how to do something, a short paragraph of steps is displayed whole, and so is the list of an item if the
+    question asks for several items.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -296,7 +297,8 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
 def _answers_without_block(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> bool:
     """True if a sentence has the words ``answer``, and answers without the list or table that follows its paragraph.
 
-    A sentence with a colon at its end needs what it introduces, and so does one before code.
+    A sentence with a colon at its end needs what it introduces, and so does one before code. A question that asks for a
+    list needs the list.
     """
     snippet = snippets[index]
     if snippet.kind != "prose" or is_lead_in(snippet.text) or not (answer and answer in snippet.text):
