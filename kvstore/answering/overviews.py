@@ -222,9 +222,9 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
 
     If the overview is a list of documents, each document is an item. Otherwise, each summary or report is a paragraph
     that begins with the heading of its section. Unless ``include_all``, only the sentences that together cover most of
-    the content in ``max_words`` tokens (None: ``_MAX_TOKENS``) are included, and a summary without such a sentence is
-    omitted. ``max_words`` also limits the words of the answer (None: no limit), but the first sentence is always
-    included.
+    the content within ``_MAX_TOKENS`` or, if given, as many tokens as ``max_words`` are included; a summary without
+    such a sentence is omitted. The answer has at most ``max_words`` words (None: no limit), but the first sentence is
+    always included.
     """
     sentences, hits_by_span = _collect_sentences(evidence, state)
     is_listing = evidence.strategy == _LISTING

@@ -326,7 +326,7 @@ class _ContextAnnotator:
 
         Also sets whether it is a question, whether it can be quoted (``is_selectable``), and whether an answer must
         display it with the snippet before it (``needs_previous``) or the subject of its pronoun (``needs_subject``).
-        Snippets must be given in order.
+        A heading that dates a release gets only its section. Snippets must be given in order.
         """
         previous = self._previous_snippet
         opens_block = previous is None or previous.block_index != snippet.block_index

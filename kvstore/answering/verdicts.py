@@ -228,7 +228,7 @@ def _has_all_calendar_words(question: str, sentence: str) -> bool:
         first, last = map(MONTHS.index, period.groups())
         months -= set(MONTHS[first : last + 1])
     return months <= _get_matches(_WORD_PATTERN, sentence) and (
-        _get_matches(_SEASON_OR_DAY_PATTERN, question) <= _get_matches(_SEASON_PATTERN, sentence)
+        _get_matches(_SEASON_OR_DAY_PATTERN, question) <= _get_matches(_SEASON_OR_DAY_PATTERN, sentence)
     )
 
 

@@ -129,7 +129,10 @@ class Linker:
         self._links: dict[tuple[int, int, int], int] = {}
 
     def flush(self) -> None:
-        """Write the collected changes of addresses (where an entity occurs) to the entity filter, removals first."""
+        """Write the collected changes of addresses (where an entity occurs) to the entity filter, removals first.
+
+        If several addresses lead to the same text, only the one of the best rank counts.
+        """
         for targets_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_address_lists),
             (self._added_addresses, self._filter.add_address_lists),
@@ -251,9 +254,9 @@ class Linker:
         self._mentions.remove(chunks, ids)
 
     def unlink_entities(self, removed_keys: Mapping[int, str]) -> None:
-        """Remove the mentions of entities that are no longer known, given as keys (normal forms) by id.
+        """Remove the mentions of entities that are no longer known; ``removed_keys`` has their normal forms by id.
 
-        The caller removes their filter entries.
+        The caller removes their entries in the entity filter.
         """
         self._names_removed.update(removed_keys)
         # No tree has an unknown name, so each address is an abstract, a node in a document's tree of summaries.

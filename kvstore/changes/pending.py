@@ -137,10 +137,10 @@ class PendingChanges:
         self.size += document.chunk_count
 
     def release(self) -> None:
-        """Reduce applied changes in place to the data that is needed to apply them again.
+        """Drop derived data, in place, from changes that were applied but may have to be applied again.
 
-        Derived data takes many times the memory and can be derived again. A document with vectors of derived parts is
-        not reduced; otherwise, the parts would have to be embedded again.
+        Derived data takes many times the memory and can be derived again. A document with vectors of derived parts
+        keeps all data; otherwise, the parts would have to be embedded again.
         """
         for document in self.new_documents:
             is_derived = isinstance(document.content, ExtractedDocument)
