@@ -42,7 +42,7 @@ class DocumentBatch:
     """The new and changed documents for the next commit of an ingest."""
 
     def __init__(self) -> None:
-        """Start with an empty batch."""
+        """Create an empty batch."""
         self.documents: list[BatchedDocument] = []
         self.num_chunks = 0
         self._text_bytes = 0
@@ -63,7 +63,7 @@ class DocumentBatch:
         """True if the batch is large enough to commit.
 
         The limits grow with ``stored_chunks``, the number of chunks in the store, whose vectors have ``dimension``
-        components. ``seconds_left`` is the estimated rest of the ingest (None: unknown).
+        components. ``seconds_left`` is the estimated time left of the ingest (None: unknown).
         """
         size_limit = min(stored_chunks // STORE_DIVISOR, MAX_BATCH_SIZE)
         # A few seconds of waiting for more documents save commits, each of which searches older texts for new names.

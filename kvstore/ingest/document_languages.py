@@ -27,7 +27,7 @@ class DocumentLanguages:
     """A counter of the languages of the first documents."""
 
     def __init__(self) -> None:
-        """Start without documents."""
+        """Create a count of languages, so far of no documents."""
         self._num_documents = 0
         self._counts: Counter[str] = Counter()  # of documents with a recognizable language
 

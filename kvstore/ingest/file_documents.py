@@ -153,8 +153,8 @@ def extract_batch(
     """Derive chunks, names and other data from the new documents of a batch together, which is faster.
 
     Yield the (file number, item) pairs of the batch; new documents are replaced by extracted documents or failures,
-    other items are unchanged. ``on_texts_known`` receives the texts to embed before parsing, unless an error occurs.
-    Raises LanguageError if the language pipeline of the store is missing or different.
+    other items are unchanged. ``on_texts_known`` is called with the texts to embed, before prose is parsed, unless
+    an error occurs earlier. Raises LanguageError if the language pipeline of the store is missing or different.
     """
     documents = [item.validated for _, item in batch if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))

@@ -165,7 +165,7 @@ class _SampleContent:
         These include the texts of ``derivations``, data that the store computes from documents.
         """
         self.documents += 1
-        self._count_navigation(file_document)
+        self._add_navigation(file_document)
         if file_document.extracted is not None:
             self.chunks += len(file_document.extracted.chunks)
             document = derive_parts(file_document.extracted, settings, derivations)
@@ -174,7 +174,7 @@ class _SampleContent:
             )
             self.texts += chain(*missing_texts.values())
 
-    def _count_navigation(self, page: FileDocument) -> None:
+    def _add_navigation(self, page: FileDocument) -> None:
         """Add the navigation that was omitted from a page to the summaries, one per HTML element and reason."""
         keys_on_page: set[tuple[str, str]] = set()
         for navigation in page.left_out:

@@ -16,8 +16,8 @@ _START_PATTERN = re.compile(r"\A(?:\.?/)+")
 def make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
     """Return a predicate that is true if a file, given by its path in a folder, is ingested from the folder.
 
-    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``. If
-    ``format`` is None, its suffix must be one of any format, or its content must be inspected (``LICENSE``).
+    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format`` or, if
+    ``format`` is None, of any format. Names that do not show the format, such as ``LICENSE``, are then included too.
     """
     if include:
         return _compile_globs(include)
@@ -49,11 +49,15 @@ def make_exclusion(exclude: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _compile_globs(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that is true if a path matches a pattern; one without ``/`` must match its last component."""
+    """Return a predicate that is true if a path matches a pattern; without ``/``, a pattern matches the last component.
+
+    >>> [_compile_globs([pattern])("hr/a.md") for pattern in ("*.md", "hr/*.md", "/*.md")]
+    [True, True, False]
+    """
     globs = [("/" in pattern, compile_glob(_START_PATTERN.sub("", pattern))) for pattern in patterns]
 
     def matches_glob(relative_path: str) -> bool:
-        """True if the path, or its last component, matches one of the patterns."""
+        """True if the path matches one of the patterns."""
         name = relative_path.rpartition("/")[2]
         return any(glob.fullmatch(relative_path if has_folders else name) for has_folders, glob in globs)
 

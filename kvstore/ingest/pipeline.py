@@ -262,7 +262,7 @@ class _IngestRun:
         elif isinstance(item, FileDocument):
             self._process_document(item, visit)
         elif isinstance(item, SkippedPart):
-            self._count_skipped(item.reason)
+            self._record_skipped(item.reason)
             if item.detail:
                 self.report.remarks.append(f"{item.place}: {item.detail}")
         else:
@@ -270,8 +270,8 @@ class _IngestRun:
             self._unreadable_locations.add(visit.location)
             visit.failed = True
 
-    def _count_skipped(self, reason: str) -> None:
-        """Count a skipped file, or a skipped part of a file, by the reason in the report."""
+    def _record_skipped(self, reason: str) -> None:
+        """Add a skipped file, or a skipped part of a file, to the numbers by reason in the report."""
         self.report.skipped_by[reason] += 1
         self.report.skipped += 1
 
@@ -325,7 +325,7 @@ class _IngestRun:
         # The outcome for this document depends on that file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier_document.location == visit.location
         if self._is_duplicate(file_document, earlier_document):
-            self._count_skipped("the same document again")
+            self._record_skipped("the same document again")
             return None
         other_key = file_document.other_key
         if file_document.extracted is None or other_key is None or other_key in self._seen_documents:
@@ -339,7 +339,7 @@ class _IngestRun:
         return replace(file_document, key=other_key, extracted=replace(file_document.extracted, key=other_key))
 
     def _is_duplicate(self, file_document: FileDocument, earlier_document: _SeenDocument) -> bool:
-        """True if a document equals ``earlier_document``, which has the same key, apart from the file."""
+        """True if a document differs from ``earlier_document``, which has the same key, only in its file."""
         if file_document.extracted is None:  # it equals the stored document
             return earlier_document.is_stored
         # The digest of a document whose file was not read in this run is empty.
@@ -364,7 +364,7 @@ class _IngestRun:
         key_suffix = key.removeprefix(visit.source.key)  # names one of several documents of the file
         names = visit.location.strip("/").split("/")
         with self._destination.open_state() as state:
-            for start in range(len(names)):  # a key is the path of a file from one of its parent folders on
+            for start in range(len(names)):  # a key is the path of a file relative to one of its parent folders
                 other_key = "/".join(names[start:]) + key_suffix
                 record = None if other_key == key else state.documents.find_by_key(other_key)
                 if record is not None and record.source == visit.location:
@@ -382,9 +382,9 @@ class _IngestRun:
             )
 
     def _report_unused_plugins(self, sources: Sequence[Source]) -> None:
-        """Add remarks on broken readers of installed packages, if one of them could have read a file.
+        """Add a remark on each broken reader plug-in if it might have read a file of this ingest.
 
-        That is a file that was skipped because of its suffix, or whose name does not show its format.
+        It might have read files that were skipped because of their suffix, and files whose name shows no format.
         """
         has_skipped_suffix = any(reason.startswith("suffix ") for reason in self.report.skipped_by)
         has_unknown_name = self._format is None and any(find_format(source.key) is None for source in sources)

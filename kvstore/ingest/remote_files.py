@@ -76,7 +76,7 @@ def list_remote(address: str, *, with_files: bool = True) -> RemoteListing:
 
 
 def get_size(address: str) -> int:
-    """Return the size of a file in bytes. Raises OSError if it does not exist, ReaderError if it is unreachable."""
+    """Return the size of a file in bytes, 0 if unknown. Raises OSError if it is missing, ReaderError if unreachable."""
     return int(_get_metadata(address).get("size") or 0)
 
 

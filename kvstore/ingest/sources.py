@@ -190,7 +190,7 @@ class _FileSearch:
     """A search for the files of several paths, with the results that :class:`Sources` describes."""
 
     def __init__(self, format: str | None, include: Sequence[str], exclude: Sequence[str]) -> None:
-        """Start a search without files.
+        """Create a search that has found no files yet.
 
         ``format`` is the format of all files (None: their names determine it). ``include`` has patterns of the files to
         take from folders, and ``exclude`` has patterns of the files and folders to skip.
@@ -253,8 +253,8 @@ class _FileSearch:
         """
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 
-    def _count_skipped(self, relative_path: str) -> None:
-        """Count a file that is not ingested as skipped, by the reason, such as its suffix."""
+    def _record_skipped(self, relative_path: str) -> None:
+        """Add a file that is not ingested to the numbers of skipped files by reason, such as its suffix."""
         self.skipped[describe_skipped(relative_path)] += 1
 
     def _add_address(self, address: str) -> None:
@@ -278,7 +278,7 @@ class _FileSearch:
                 location = f"{listing.root}/{relative_path}"
                 self._add_file(location, relative_path, listing.root, location)
             elif glob is None:
-                self._count_skipped(relative_path)
+                self._record_skipped(relative_path)
         if glob is not None and len(self.files) == num_files_before:
             raise ReaderError(
                 f"{address!r}: no file matches this pattern; check the pattern, or specify the folder itself"
@@ -287,14 +287,14 @@ class _FileSearch:
     def _add_folder(self, root: Path) -> None:
         """Add the files of a folder that match the patterns to include or, without patterns, have a known format.
 
-        Also record that the search covers all such files. The other files are counted as skipped; without patterns, the
-        sources of built pages are skipped too.
+        Also record that the search covers all such files. The other files are counted as skipped; without patterns,
+        so are Sphinx sources whose HTML pages are in the folder.
         """
         real_root = _escape_path(os.path.realpath(root))
         self._add_coverage(real_root, self._accepts)
         for path, relative_path in self._walk_folder(root, None, self._accepts if self._has_include else None):
             if not self._accepts(relative_path):
-                self._count_skipped(relative_path)
+                self._record_skipped(relative_path)
             elif not self._has_include and _has_built_page(root, relative_path):
                 self.skipped["sources of pages"] += 1
             elif self._is_accepted_by_name(relative_path):
@@ -302,7 +302,7 @@ class _FileSearch:
             elif (detected_format := _detect_format(str(path))) is not None:
                 self._add_file(str(path), relative_path, real_root, _get_location(path), detected_format)
             else:
-                self._count_skipped(relative_path)
+                self._record_skipped(relative_path)
 
     def _add_coverage(self, root: str, accepts: Callable[[str], bool]) -> None:
         """Record that the search covers the files in ``root`` that ``accepts`` accepts and no pattern excludes."""
@@ -344,7 +344,7 @@ class _FileSearch:
             path, relative_path, depth = pending.pop()
             if relative_path and not os.path.isdir(path):
                 if selects is not None and not selects(relative_path) and not os.path.exists(path):
-                    self._count_skipped(relative_path)
+                    self._record_skipped(relative_path)
                 elif self._accept_file(path, real_root):
                     yield path, relative_path
                 continue
@@ -394,7 +394,7 @@ class _FileSearch:
 
 
 def _has_built_page(root: Path, relative_path: str) -> bool:
-    """True if a file is the source of a built page next to it, which contains the same text."""
+    """True if a file is the Sphinx source of an HTML page in the same tree, which contains the same text."""
     match = _PAGE_SOURCE_PATTERN.fullmatch(relative_path)  # a file in Sphinx's folder of page sources
     return match is not None and os.path.isfile(root / f"{match['above']}{match['page']}.html")
 

@@ -28,7 +28,7 @@ class Pace:
     """The progress of one ingest in bytes, and an estimate of the time it still needs."""
 
     def __init__(self) -> None:
-        """Start without files."""
+        """Create the progress of an ingest that has not started yet."""
         self.total_bytes = 0
         self._finished_bytes = 0  # of finished files
         self._current_bytes = 0  # of the current file

@@ -70,7 +70,7 @@ class Inbox:
     """A decoder of messages whose bytes arrive in pieces of any size."""
 
     def __init__(self) -> None:
-        """Start without bytes."""
+        """Create an inbox that has received no bytes yet."""
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[Any, int]]:

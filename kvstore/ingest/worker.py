@@ -129,7 +129,7 @@ class _LocalContext:
     """The store as seen by a worker on the same machine."""
 
     def __init__(self, environment: Environment) -> None:
-        """Read states of the store through ``environment``, its open LMDB environment."""
+        """Create a context for the store in ``environment``, an open LMDB environment."""
         self._environment = environment
 
     def get_digest(self, key: str) -> bytes | None:
@@ -232,7 +232,7 @@ def main(memory_bytes: int) -> None:
 def _describe_shortage(memory_bytes: int) -> tuple[str, str, str]:
     """Return the message to the ingesting process that a worker ran out of memory: tag, name of the error, reason.
 
-    The reason gives ``memory_bytes``, the memory limit of the worker.
+    The reason includes ``memory_bytes``, the memory limit of the worker.
     """
     return "failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory_bytes / 1e6)
 
@@ -243,7 +243,7 @@ def _is_shortage(error: Exception) -> bool:
 
 
 def _receive_tasks(tasks: BinaryIO, queued_tasks: queue.SimpleQueue[list[Any]]) -> None:
-    """Queue the tasks that arrive on a stream; at its end, exit the process."""
+    """Queue the tasks that arrive on a stream; exit the process if the stream ends or cannot be read."""
     while True:
         try:
             queued_tasks.put(read_message(tasks))
@@ -270,7 +270,7 @@ class Worker:
     def __init__(self, job: Job, send: Send, embedding_executor: Executor) -> None:
         """Create the worker of a job; it passes its messages to ``send``, and embeds in ``embedding_executor``."""
         self._job = job
-        self._send_unlocked = send  # only one thread may call it
+        self._send_unlocked = send  # called only with the lock held
         self._send_lock = threading.Lock()
         # A batch is embedded while the one before it is being delivered.
         self._embedding_executor = embedding_executor

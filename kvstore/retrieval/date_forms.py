@@ -87,9 +87,9 @@ def _find_best_form(
     stem: Callable[[str], str],
     language: str | None,
 ) -> _WrittenDate | None:
-    """Return a date as it is written in the chunk that has the most of the question; None if no chunk has the date.
+    """Return a date as it is written in the best chunk for the question; None if no chunk has the date.
 
-    ``rarities`` maps the question's terms, without those of its dates, to their rarities (IDF), which are added up. If
+    The best chunk has the highest sum of ``rarities`` (IDF), by term of the question without those of its dates. If
     chunks tie, the form in the question is preferred, then the latest year, and then the form that sorts last.
     """
     best_rank, best_form = (-1.0, False, 0, ""), None

@@ -1,7 +1,7 @@
-"""The sentence that states an edge of the forest.
+"""The sentence that asserts an edge of the forest.
 
 In: edges, as (child node, parent node). Out: the assertion shown for each edge, and its text: the sentence itself if
-prose states the edge, otherwise a sentence by template.
+prose asserts the edge, otherwise a sentence from a template.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..text.blocks import to_plain_text, unwrap_links
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
     """Return the assertion with the highest confidence of each edge (child, parent) of the trees of entities.
 
-    An assertion is a statement of the edge by a document, by data or by the user. Unknown edges are omitted. Ties are
+    An assertion records that a document or the user asserts the edge, and where. Unknown edges are omitted. Ties are
     broken by document key and offset.
     """
     assertions_by_edge = state.forest.get_assertions(edges)
@@ -40,7 +40,7 @@ def _select_most_confident(state: State, assertions: Sequence[Assertion]) -> Ass
 
 
 def format_evidence_sentence(state: State, assertion: Assertion, names: tuple[str, str]) -> str:
-    """Return the sentence that states an edge in prose, or ``child is under parent`` if data or the user states it.
+    """Return the sentence of prose that asserts an edge, or ``child is under parent`` if data or the user asserts it.
 
     ``names`` are the names of child and parent.
     """

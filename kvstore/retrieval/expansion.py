@@ -132,7 +132,7 @@ def _select_steps(
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
-    """Yield a row for each step of a walk in the trees of entities, with the sentence that states its edge.
+    """Yield a row for each step of a walk in the trees of entities, with the sentence that asserts its edge.
 
     The level of an ancestor is negative. A step leads from the node ``via`` to ``node``, which is its parent if
     ``is_upward``, and otherwise its child. ``start_names`` maps the nodes at which the walk starts to their names.

@@ -1,6 +1,6 @@
 """LOOKUP: the locations of an entity, the most informative first.
 
-In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: nodes of stated trees, then titles and
+In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: nodes of declared trees, then titles and
 headings, then nodes in the tree of relations extracted from prose, then text, chunks dense in mentions before passing
 ones. At most half of the rows are tree nodes if documents would fill the rest. Names of the same entity return the same
 rows, under the entity's name. An unknown name has no rows. The cost depends on the number of rows and on how many
@@ -32,8 +32,8 @@ _MAX_NAMED_CHILDREN = 3
 def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
     """Yield at most ``limit`` locations of the entity with a name, the most informative first; none if it is unknown.
 
-    The order is: nodes of trees that the user or data states, titles and headings, nodes of the tree of relations that
-    were extracted from prose, other text.
+    The order is: nodes of trees from users or data, titles and headings, nodes of the tree of relations extracted from
+    prose, other text.
     """
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None  # the entity with all its names
@@ -47,15 +47,15 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
         rows = (row for node in nodes for row in _iter_tree_locations(state, node, display_name, identity))
         return list(islice(rows, max_rows))
 
-    stated_nodes, prose_nodes = _split_by_tree(state, nodes)
+    declared_nodes, prose_nodes = _split_by_tree(state, nodes)
     # At most half of the rows are tree nodes, or more if there are too few abstracts to fill the rest.
     max_tree_rows = max(limit - len(abstract_addresses), (limit + 1) // 2)
-    stated_locations = list_tree_locations(stated_nodes, max_tree_rows)
-    prose_locations = list_tree_locations(prose_nodes, max_tree_rows - len(stated_locations))
-    abstract_addresses = abstract_addresses[: limit - len(stated_locations) - len(prose_locations)]
+    declared_locations = list_tree_locations(declared_nodes, max_tree_rows)
+    prose_locations = list_tree_locations(prose_nodes, max_tree_rows - len(declared_locations))
+    abstract_addresses = abstract_addresses[: limit - len(declared_locations) - len(prose_locations)]
     # Abstracts that a heading names come first.
     num_headings = sum(address.rank < addresses.MIN_BODY_RANK for address in abstract_addresses)
-    yield from stated_locations
+    yield from declared_locations
     for address in abstract_addresses[:num_headings]:
         yield _build_abstract_location(state, address, display_name, identity)
     yield from prose_locations
@@ -64,13 +64,13 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Divide forest nodes into two lists: nodes of stated trees, and nodes of relations that were extracted from prose.
+    """Divide forest nodes into two lists: nodes of declared trees, and nodes of relations extracted from prose.
 
-    A stated tree comes from the user or from data.
+    A declared tree comes from the user or from data.
     """
     trees = get_tree_names(state, nodes)
-    stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
-    return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
+    declared_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
+    return declared_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
 
 
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:

@@ -125,7 +125,7 @@ class SummaryRequest(NamedTuple):
         return with_years or list(stems_by_position)
 
     def _is_in_title(self, stem: str, title_stems: Set[str]) -> bool:
-        """True if a title has a stem or, for a question in another language than English, one with another ending.
+        """True if a title has ``stem`` or, if the question is not in English, a stem that differs only in its ending.
 
         Stemmers do not know all endings: in Swedish, *protokollet* (the minutes) and *protokoll* have two stems.
         """

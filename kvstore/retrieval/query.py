@@ -164,7 +164,7 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """The number of chunks that a strategy must rank so that enough hits remain, if so many chunks match.
+        """The number of chunks that a strategy should rank, if it finds that many, so that enough hits remain.
 
         It exceeds ``top`` if ``within`` can exclude long chunks: four chunks per hit and some more are enough in nearly
         all cases. It is at least 50 if chunks are reranked, and 100 if neighboring chunks are joined into segments.

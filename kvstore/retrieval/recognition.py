@@ -60,7 +60,7 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
         """Return the entities that the question names, the rarest first.
 
         An entity is rare if few places in documents and trees name it. Entities that no place names, and function
-        words, are omitted. If ``capitalized_only`` is set and some names have a capital or a digit, so are the others.
+        words, are omitted. With ``capitalized_only``, so are names without a capital or digit if others have one.
         """
         folded = fold(self.question)  # the normal form, which maps its offsets to those of the question
         matches = state.filter.recognize(folded, state.settings.name_words)

@@ -136,7 +136,7 @@ def _find_contractions(question: str, state: State, stem: Callable[[str], str]) 
 
 
 def _find_respellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the unknown words of an English question to their corrections or other spellings, as far as there are any."""
+    """Map the unknown words of an English question to their corrections or other spellings; omit words with neither."""
     return _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
 
 
@@ -162,7 +162,7 @@ def _find_foreign_replacements(question: str, state: State, stem: Callable[[str]
 def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
     """Map the words of an English question that no chunk has to their other spelling, British or American.
 
-    Of several other spellings, the one that the most chunks have is used. Words without a known one are omitted.
+    Of several other spellings, the one that the most chunks have is used. Words without a known spelling are omitted.
     """
     terms = {word: stem(word) for word in _SPELLED_WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
@@ -192,7 +192,7 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
     """Map the misspelled words of an English question to their most probable corrections, if they have any.
 
     ``stem`` is the stemming function for the question. A correction occurs in chunks in some form, or is an everyday
-    word. Frequent words are preferred, and then the correction that the most chunks have.
+    word. Frequent English words are preferred, and then the correction that the most chunks have.
     """
     words = list(dict.fromkeys(_TYPED_WORD_PATTERN.findall(question)))
     counts = count_chunks_with_words(words, state, stem)

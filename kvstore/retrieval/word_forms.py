@@ -108,8 +108,8 @@ class _StoreWords(NamedTuple):
 def find_form_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
     """Map the unknown words of an English question to the form in which chunks write them, if chunks have one.
 
-    These are numbers, versions, and words written together or apart. A key can be several words ("time zone"). ``stem``
-    is the stemming function for the question.
+    The forms differ in the notation of numbers and versions, or in whether words are written together. A key can be
+    several words ("time zone"). ``stem`` is the stemming function for the question.
     """
     store_words = _StoreWords(state, stem)
     replacements = dict(_iter_version_forms(question, store_words))
@@ -230,8 +230,8 @@ def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
 def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str | None:
     """Return the long form of an acronym that no chunk has: words whose initials it consists of; None if unknown.
 
-    The best chunks for the other words of the ``question`` are searched. The long form in the most of them is returned,
-    and of several the one in the best chunk. A word in lower case that is English is not an acronym.
+    The best chunks for the other words of the ``question`` are searched. The long form that most of them contain is
+    returned; a tie goes to the form in the best chunk. A word in lower case that is English is not an acronym.
     """
     if not _ACRONYM_PATTERN.fullmatch(word) or (word.islower() and is_english(word)):
         return None
@@ -281,7 +281,7 @@ def _match_initials(initials: str, words: Sequence[str]) -> int:
 
 
 def _find_clipped_word(word: str, store_words: _StoreWords) -> str | None:
-    """Return the word that an unknown word abbreviates, such as "pantomime" for "panto"; None if that is not certain.
+    """Return the word that an unknown word abbreviates, such as "pantomime" for "panto"; None if it is unclear.
 
     No chunk has the unknown word, and it must not be English. All words of the store that begin with it must be forms
     of one word, which occurs in at least ``_MIN_CHUNKS`` chunks.

@@ -157,9 +157,9 @@ class RayEngine:
             socket.create_connection((host.strip("[]"), int(port)), _HEAD_CHECK_SECONDS).close()
 
     def start_sending_content(self, source: Source) -> str | None:
-        """Send the content of files with tasks from now on, and return None.
+        """Send the content of files along with tasks from now on, because a worker cannot see the ``source`` file.
 
-        If the ``source`` file is remote or too large, return the reason why its content is not sent instead.
+        Return None, or the reason why the file cannot be sent: it is remote or too large.
         """
         if source.is_remote or source.size > MAX_SENT_BYTES:
             return (
@@ -312,7 +312,7 @@ class WorkerActor:
     def _get_task(self) -> tuple[list[Any], _SentContext]:
         """Wait for the next task; return its files as (number, num_received, source), and the data sent with them.
 
-        ``num_received`` items of a file, such as documents, are skipped, because they were received before.
+        The first ``num_received`` items of a file, such as documents, are skipped, because they were received before.
         """
         task, *context_fields = _decode_message(self._tasks.get())
         return task, _SentContext(*context_fields)

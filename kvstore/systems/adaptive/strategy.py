@@ -189,7 +189,7 @@ def _select_start_names(
     about each name, by the name's key.
     """
     compared_keys = decompose(query.question, names).compared_keys
-    # A name in one of n chunks has the information log n. A name in more than ``max_chunks`` of them has too little.
+    # A name in one of n chunks carries log n of information; in more than ``max_chunks`` chunks, it carries too little.
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
         name

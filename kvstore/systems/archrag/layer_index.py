@@ -200,7 +200,7 @@ def _group_by_level(communities: Communities) -> list[list[int]]:
 
 
 def _compute_digests(names: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit digest of each name; the search graph gets its random choices from them, so builds repeat."""
+    """Return a 64-bit digest of each name; the build uses digests as random numbers, so it is reproducible."""
     digests = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
     return np.array(digests, np.uint64)
 

@@ -1,7 +1,7 @@
-"""Relations of entities in the entity forest as text, and the chunks that state them.
+"""Relations of entities in the entity forest as text, and the chunks that assert them.
 
 In: normal forms of names. Out: :class:`RenderedRelations`, a sentence per forest node and the relations around it, each
-    with the position at which a document states it; and the chunks at those positions.
+    with the position at which a document asserts it; and the chunks at those positions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...structures.state import State
 
 
 class RelationMention(NamedTuple):
-    """A relation as text ("child under parent"), the document that states it, and the byte offset in its text."""
+    """A relation as text ("child under parent"), the document that asserts it, and the byte offset in its text."""
 
     relation: str
     document: int
@@ -37,7 +37,7 @@ class RenderedRelations:
     """The relations of some entities as text.
 
     ``node_counts`` has the number of forest nodes used for each entity, and ``sentences`` describe these nodes.
-    ``relations`` are the edges around the nodes that documents state.
+    ``relations`` are those edges to the ancestors and descendants of the nodes that documents assert.
     """
 
     node_counts: list[int]
@@ -59,7 +59,7 @@ class RelationsRequest(ReadRequest[RenderedRelations]):
     def fetch(self, state: State) -> RenderedRelations:
         """Walk the entity forest above and below each entity, and render its parent-child edges as sentences.
 
-        This is the context of CFT-RAG (section 3.4, Algorithm 3). Each edge that a document states is also returned as
+        This is the context of CFT-RAG (section 3.4, Algorithm 3). Each edge that a document asserts is also returned as
         a relation, such as "a under b", with its place in the text.
         """
         hierarchy = Hierarchy(state, self.max_relatives)
@@ -75,7 +75,7 @@ class RelationsRequest(ReadRequest[RenderedRelations]):
         relations = []
         for child, parent in edges:
             assertion = assertions[child, parent]
-            if assertion.document != USER:  # an edge that only the user stated has no document to cite
+            if assertion.document != USER:  # an edge that only the user asserted has no document to cite
                 relation = f"{keys[child]} under {keys[parent]}"
                 relations.append(RelationMention(relation, assertion.document, assertion.start))
         return RenderedRelations(list(map(len, node_groups)), hierarchy.build_sentences(nodes), relations)
@@ -94,14 +94,14 @@ def _iter_edges(forest: Forest, node: int, max_relatives: int) -> Iterator[tuple
 
 
 class ScoredRelation(NamedTuple):
-    """The first relation that a chunk states, as text ("child under parent"), and the chunk's cosine."""
+    """The first relation that a chunk asserts, as text ("child under parent"), and the chunk's cosine."""
 
     relation: str
     cosine: float
 
 
-class StatingChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
-    """A request for the chunks that state ``relations``, each with its first relation and its cosine with ``vector``.
+class RelationChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
+    """A request for the chunks that assert ``relations``, each with its first relation and its cosine with ``vector``.
 
     A relation is an edge of the entity forest as text ("child under parent"). ``vector`` is the question's vector, of
     unit length. Relations of documents without text are omitted.
@@ -111,9 +111,9 @@ class StatingChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
     vector: Vector
 
     def fetch(self, state: State) -> dict[int, ScoredRelation]:
-        """Return, by chunk, the first relation ("child under parent") that it states, and its cosine with the question.
+        """Return, by chunk, the first relation that it asserts, and the chunk's cosine with the question.
 
-        A chunk states a relation if it contains the byte offset of the relation in its document.
+        A chunk asserts a relation ("child under parent") if it contains the relation's byte offset in the document.
         """
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}

@@ -2,7 +2,7 @@
 
 The question's nearest chunks (Figure 1) and its entities → filter → the nodes of each entity in the forest → the first
 *n* ancestors and descendants of each node (Algorithm 3) → template sentences, the evidence's ``context``. The chunks
-that state those relations are ranked by cosine, and fused with the nearest chunks by reciprocal rank fusion.
+that assert those relations are ranked by cosine, and fused with the nearest chunks by reciprocal rank fusion.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, record_recognized_entities
 from ...structures.ranking import Ranking, SortKeySource, append_tails, assign_ranks, best
-from .rendered_relations import RelationMention, RelationsRequest, ScoredRelation, StatingChunksRequest
+from .rendered_relations import RelationChunksRequest, RelationMention, RelationsRequest, ScoredRelation
 
 #: The maximum number of nodes of an entity to describe.
 _MAX_NODES = 8
@@ -38,7 +38,7 @@ class CftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Fuse the nearest chunks with the chunks that state the parents and children of the question's entities.
+        """Fuse the nearest chunks with the chunks that assert the parents and children of the question's entities.
 
         The ``context`` of the evidence has sentences about the ancestors and descendants of these entities (CFT-RAG,
         section 3.4).
@@ -76,13 +76,13 @@ class CftStrategy:
 
 
 def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
-    """Return the ranking by cosine of the chunks that state ``relations``, and each chunk's first relation as text.
+    """Return the ranking by cosine of the chunks that assert ``relations``, and each chunk's first relation as text.
 
     A relation is "child under parent", with its document and offset. The ranking has at most :data:`_NUM_FUSED` chunks.
     """
     ranking: Ranking = []
     chunk_relations: dict[int, ScoredRelation] = {}
-    request = StatingChunksRequest(relations, query.vector)
+    request = RelationChunksRequest(relations, query.vector)
     with query.trace.step("chunks that state the relations") as step:
         if relations:
             chunk_relations = query.reading.fetch(request)

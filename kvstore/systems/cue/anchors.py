@@ -83,7 +83,7 @@ def _find_nearest_names(
 ) -> dict[str, list[KeyedEntity]]:
     """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names, by vectors.
 
-    An entity comes with its key, the normal form of its name. ``known_names`` are the entities that the question names.
+    Each entity has its key, the normal form of its name. ``known_names`` are the entities that the question names.
     The cosine of an entity's name with the unknown name must be positive.
     """
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, known_names)))

@@ -220,7 +220,7 @@ def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitP
 
 
 def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
-    """Return the score that ``scorer`` gives to the text of each path.
+    """Return the score of the text of each path, computed by ``scorer``.
 
     The text of a path is the texts of its units (sentences or clauses), joined in document order. ``paths`` has the row
     numbers of the units of each path.

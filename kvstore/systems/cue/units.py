@@ -341,7 +341,7 @@ class Units:
             rows = rows[rows[:, 0] == entity]
         document = self._get_document_units(unit.document)
         chunk_start = document.chunk_records[document.ordinals[unit.chunk]].start
-        return ((name, chunk_start + start, chunk_start + end) for name, start, end in rows.tolist())
+        return ((named_entity, chunk_start + start, chunk_start + end) for named_entity, start, end in rows.tolist())
 
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
         """True if the text at a span of a document is written as a name: not in lower case, and no function word."""

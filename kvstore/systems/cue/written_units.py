@@ -93,7 +93,7 @@ class _WrittenUnits(WrittenListFact):
     def split_output(self, output: Iterable[str]) -> Iterable[tuple[str, bool]]:
         """Yield the distinct sentences of each distinct line in ``output``, the lines that a model wrote.
 
-        Each comes with a flag: True if its line has more than one sentence.
+        Each is in a pair with a flag: True if its line has more than one sentence.
         """
         from ...models.text_checks import add_final_period, iter_written_sentences, trim_to_sentences
 

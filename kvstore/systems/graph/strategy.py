@@ -77,7 +77,7 @@ from .triple_matching import compute_triple_masses, list_matched_names, match_tr
 NUM_NEAREST = 20
 _MAX_STARTS = 10
 #: The number of best chunks of each search whose documents' relations are compared with the question.
-_NUM_STATING_CHUNKS = 5
+_NUM_TRIPLE_CHUNKS = 5
 #: The number of reached chunks that become candidates, the chunks with the most mass.
 _NUM_REACHED = 100
 #: The weight of the relations that match the question, all together, as starts; the names weigh 1.
@@ -201,7 +201,7 @@ def _read_walk_inputs(
     )
     requests: list[ReadRequest[Any]] = [
         build_count_request(words),
-        TriplesRequest([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]),
+        TriplesRequest([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_TRIPLE_CHUNKS]]),
         EntityDegreesRequest(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
         start_request,
     ]

@@ -445,7 +445,7 @@ class Communities(StoredCommunities):
         return mask
 
     def _mask_with_chunks(self, communities: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a chunk, also one added later, or were built without any."""
+        """Return a mask of the communities that still have a chunk, old or new, or that were built without any."""
         first_chunks = self._first_chunks[communities]
         mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY  # built without chunks
         mask[~mask] = self._state.chunks.has_many(first_chunks[~mask].tolist())

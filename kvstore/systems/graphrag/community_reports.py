@@ -169,7 +169,6 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
     chunks; no model writes it, but sentences are selected.
     """
     reader = _ChunkReader(state, tree)
-    # All of these are by community, or by pair of nodes.
     members, relations, report_chunks = _list_named_members(tree), _group_relations(tree), _select_report_chunks(tree)
     assertions = _find_assertions(state, reader)
     materials: dict[int, _ReportMaterial] = {}
@@ -273,15 +272,15 @@ def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:
     return relations_by_community
 
 
-#: Positions (document, byte) at which prose states an edge of the entity forest, by its two nodes, smaller first.
+#: Positions (document, byte) at which prose asserts an edge of the entity forest, by its two nodes, smaller first.
 _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
-    """Return, by pair of graph nodes, the positions (document id, byte offset) at which prose states an edge of both.
+    """Return, by pair of graph nodes, the positions (document id, byte offset) at which prose asserts their edge.
 
-    An edge says that one entity is below another in a tree. The smaller node of a pair comes first. Edges that tables
-    and other data state are omitted.
+    An edge puts one entity below another in a tree. The smaller node of a pair comes first. Assertions in tables and
+    other data are omitted.
     """
     nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -301,7 +300,7 @@ def _match_sentences(
     """Yield each relation with the best sentence that names both of its nodes, at most 2 · MAX_FINDINGS relations.
 
     Relations without such a sentence are omitted, and very short and very long sentences are ignored. A sentence that
-    states the relation (at a position in ``assertions``) is preferred to a sentence that only names both nodes;
+    asserts the relation (at a position in ``assertions``) is preferred to a sentence that only names both nodes;
     otherwise, a shorter sentence is preferred.
     """
     sentences_by_node: dict[int, list[_CandidateSentence]] = {}
@@ -320,7 +319,7 @@ def _match_sentences(
             )
             yield _FindingCandidate(weight, (first, second), best_sentence)
             match_count += 1
-        if match_count == 2 * MAX_FINDINGS:  # one sentence can state several
+        if match_count == 2 * MAX_FINDINGS:  # more than needed, because one sentence can assert several
             return
 
 

@@ -188,5 +188,6 @@ class ChunkTextsRequest(ReadRequest[list[str]]):
         for record in records:
             ranges_by_document.setdefault(record.document, []).append((record.start, record.end))
         slices_by_document = state.documents.read_text_slices(ranges_by_document)
+        # The slices of a document are in the order of its ranges.
         texts = {document: iter(slices) for document, slices in slices_by_document.items()}
         return [next(texts[record.document]) for record in records]

@@ -210,8 +210,8 @@ def load_community_properties(state: State, key: str) -> Mapping[str, Any]:
     }
 
 
-def list_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
-    """Return the property of an entity that DESCRIBE ENTITY adds: ``communities``, the keys of its communities.
+def build_entity_properties(state: State, entity: int) -> Mapping[str, Any]:
+    """Return the property that DESCRIBE ENTITY adds to an entity: ``communities``, the keys of its communities.
 
     The coarsest comes first. Without a ``communities`` index, there is no property.
     """

@@ -64,7 +64,7 @@ def build_report_prompt(
         f"[{number}]\n{quotation.quote(source.text)}" for number, source in enumerate(source_texts, 1)
     )
 
-    def check(answer: Any) -> Mapping[str, Any]:
+    def convert_answer(answer: Any) -> Mapping[str, Any]:
         """Return the report in a model's answer, without findings (statements) that the sources do not support.
 
         Raises ValueError if the title, the summary or all findings are unusable.
@@ -84,7 +84,7 @@ def build_report_prompt(
             {"role": "user", "content": f"Names:\n{quotation.quote(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
         schema=_build_report_schema(len(source_texts)),
-        check=check,
+        check=convert_answer,
     )
 
 

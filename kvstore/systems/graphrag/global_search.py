@@ -295,7 +295,7 @@ def _list_allowed_chunks(
 ) -> dict[int | None, list[int]]:
     """Return, by community, its chunks that match the query's condition.
 
-    ``communities`` are pairs (id, chunks). The key None stands for the chunks in no community, which ``scoring`` has;
+    ``communities`` are pairs (id, chunks). The key None has the chunks in no community, which are in ``scoring``;
     these include the chunks added after the communities were built.
     """
     chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned_chunks))}
@@ -323,7 +323,7 @@ def _fetch_candidates(
 ) -> dict[int | None, _CoverSource]:
     """Return, by community, the sentences of its chunks, from which its report is selected.
 
-    ``groups`` are pairs (community, its chunks). The community None stands for the chunks in no community.
+    ``groups`` are pairs (community, its chunks). The community is None for the chunks in no community.
     """
     chunk_lists: list[Sequence[int]] = []  # two for each group: preferred chunks, and others
     for community, chunks in groups:

@@ -216,6 +216,7 @@ class StoredCommunities:
         """Return the chunks assigned to the community itself, not to its children, at build time, largest share first.
 
         A chunk is assigned level by level, from the coarsest, to the community in which its names have the most weight.
+        The share of a chunk is the fraction of that weight.
         """
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 

@@ -3,7 +3,7 @@
 from ...registry import DeferredStrategy
 from ...registry.contract import Description, System
 from .community_index import COMMUNITIES
-from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, list_entity_communities, load_community_properties
+from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, build_entity_properties, load_community_properties
 
 SYSTEM = System(
     "graphrag",
@@ -16,5 +16,5 @@ SYSTEM = System(
     ),
     tables=(COMMUNITY_TABLE, MEMBER_TABLE),
     descriptions=(Description("community", load_community_properties),),
-    describe_entity=list_entity_communities,
+    describe_entity=build_entity_properties,
 )

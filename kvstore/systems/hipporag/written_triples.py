@@ -121,7 +121,7 @@ class _WrittenTriples(WrittenListFact):
         """Check a triple that the model wrote, and return it as text: subject, relation and object, separated by tabs.
 
         ``item`` must be [subject, relation, object]. Raises ValueError if it is not, if ``check`` rejects its form, or
-        if ``passage``, whose sentences ``source`` has, does not support it.
+        if ``passage`` does not support it. ``source`` has the sentences of the passage.
         """
         from ...models.triple_support import check_triple
 
@@ -140,10 +140,9 @@ class _WrittenTriples(WrittenListFact):
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: ModelTexts) -> Iterable[tuple[str, str]]:
-        """Return (name, kind of entity) for each subject and object of the triples in ``value``.
+        """Return (name, kind of entity) for each subject and object of the triples, which become entities if unknown.
 
-        The triples introduce these names: each becomes an entity, if it is not known yet. The name is as the model
-        wrote it, and the kind says that a triple introduced it.
+        The name is spelled as the model wrote it. The kind is always :data:`.TRIPLE_KIND`.
         """
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_spellings_by_key().values())
 

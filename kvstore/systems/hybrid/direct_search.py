@@ -353,7 +353,7 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
     """Estimate the normal distribution of the cosines of a question with chunks that are unrelated to it.
 
     ``cosines`` are the greatest cosines of ``num_chunks`` chunks, in descending order. The distribution is fitted to
-    the cosines at two ranks; its sample size is the upper of these. All three are 0 if there are too few cosines.
+    the cosines at two ranks, the smaller of which is its sample size. All fields are 0 if there are too few cosines.
     """
     lower_rank = min(len(cosines), num_chunks // 2)
     upper_rank = lower_rank // _UPPER_RANK_DIVISOR

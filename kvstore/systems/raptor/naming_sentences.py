@@ -42,6 +42,7 @@ class EntityMentions:
         display = load_display_entities(state)
         entities = graph.entities.tolist()
         # The graph has the entities (nodes) of each chunk, but not the positions of the mentions, which are read here.
+        # Its chunks are in the same order as ``chunks``: by document key and ordinal.
         node_starts = graph.mention_chunks.searchsorted(range(len(chunks) + 1)).tolist()
         starts, rows = array("q", [0]), array("q")
         for chunk_index, chunk in enumerate(chunks.ids.tolist()):

@@ -339,7 +339,7 @@ class _NodeReader:
     def _sum_topics(self, topics: Sequence[int]) -> npt.NDArray[np.float64]:
         """Return the sum of the vectors of the chunks in each topic, shape (topics, dimension).
 
-        The stored sums of topics are used if they are valid, and else the vectors of chunks.
+        The stored sums of topics are used if they are valid, otherwise the vectors of chunks.
         """
         bound_topics = self._bound_topics
         # Topics with the same chunks are summed once.

@@ -44,7 +44,7 @@ class TreeColumns:
         self._chunks = array("Q")  # only the chunks of the leaf topics (of level 0)
 
     def append(self, topic: Topic) -> None:
-        """Append the level, parent, chunk count and, at level 0, the chunks of a topic; topics come in order of ids."""
+        """Append the level, parent, chunk count and, at level 0, the chunks of the topic with the next id."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._chunk_counts.append(topic.chunk_count)

@@ -102,12 +102,12 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
     indexes = _select_summarized_texts(topic, texts)
     selected_texts = [texts[index] for index in indexes]
 
-    def check(sentences: Sequence[str]) -> Mapping[str, Any]:
-        """Return the summary in an answer, a sentence about each text; raises ValueError if none is usable."""
+    def convert_sentences(sentences: Sequence[str]) -> Mapping[str, Any]:
+        """Return the summary made of the sentences about each text; raises ValueError if none is usable."""
         answer = {"sentences": [{"text": sentence} for sentence in sentences]}
         return _convert_answer(answer, selected_texts, indexes, SENTENCE_TASK)
 
-    return build_sentence_prompt("topic", selected_texts, check)
+    return build_sentence_prompt("topic", selected_texts, convert_sentences)
 
 
 def _select_summarized_texts(topic: Topic, texts: Sequence[str]) -> list[int]:

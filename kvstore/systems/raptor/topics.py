@@ -50,7 +50,7 @@ class Topics:
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
-        """Open the topics (groups of chunks) of one build of the index, which ``rows`` has stored.
+        """Open the topics (groups of chunks) of one build of the index, which are stored in ``rows``.
 
         Documents and chunks missing from ``state`` are hidden.
         """
@@ -363,7 +363,7 @@ class Topics:
 
     @cached_property
     def _may_have_changed(self) -> bool:
-        """False if the store certainly has not changed since the topics were built."""
+        """True if the store may have changed since the topics were built; always True in a write transaction."""
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
@@ -415,7 +415,7 @@ class Topics:
     def _topic_by_newer_chunk(self) -> Mapping[int, int]:
         """For each chunk added after the build, the finest topic of the nearest chunk that the build included.
 
-        It is a topic of similar content, not one of the sentences about an entity. A chunk without one is omitted.
+        The topic is in the tree of similar content. A chunk is omitted if there is no older chunk in a topic.
         """
         if not self._newer_chunks or not len(self):
             return {}
@@ -464,7 +464,7 @@ class Topics:
         return [chunk if leaves else None for chunk, leaves in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its topics of level 0 in the tree of similar content; none if it is newer."""
+        """Return, for each chunk, its topics of level 0 in the tree of similar content; none for a newer chunk."""
         return self.tree.find_leaves(chunks, in_related_tree=False)
 
     @property
