@@ -598,7 +598,8 @@ def test_documents_are_selected_by_metadata(client: Any) -> None:
     assert client.get("/documents.json", params={"q": "TEA"}).json()["count"] == 2
     assert client.get("/documents", params={"where": "1) OR (1"}).status_code == 400
     assert "line 1, column 1: there is no column titel" in client.get("/documents", params={"where": "titel = 1"}).text
-    assert client.get("/documents", params={"facet": "[1"}).status_code == 400
+    for invalid_facet in ("[1", "5", "null", '"ab"', '{"a": 1, "b": 2}', '["year"]', "[" * 5000):
+        assert client.get("/documents", params={"facet": invalid_facet}).status_code == 400, invalid_facet[:20]
 
 
 def test_the_explorer_follows_commits_and_another_store_at_its_path(tmp_path: Path) -> None:

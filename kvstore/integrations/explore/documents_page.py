@@ -89,9 +89,10 @@ def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, An
 def _parse_facet(text: str) -> tuple[str, Any]:
     """Return the metadata field and the value of a facet, a JSON list of both. Raises InputError for any other text."""
     try:
-        name, value = json.loads(text)
-    except ValueError:
-        name = value = None
+        facet = json.loads(text)
+    except (ValueError, RecursionError):
+        facet = None
+    name, value = facet if isinstance(facet, list) and len(facet) == 2 else (None, None)
     if not isinstance(name, str) or '"' in name or isinstance(value, list | dict):  # a JSON path cannot quote '"'
         raise InputError(f'a facet must be a field and a value, such as ["year", 2024], not {text[:40]!r}')
     return name, value
