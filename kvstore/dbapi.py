@@ -264,7 +264,10 @@ class StoreConnection:
         self._end_transaction("ROLLBACK")
 
     def _end_transaction(self, statement: str) -> None:
-        """Run ``statement``, COMMIT or ROLLBACK, if a transaction is open; it is an error in another thread."""
+        """Run ``statement``, COMMIT or ROLLBACK, if a transaction is open.
+
+        Raises OperationalError if another thread opened it, and InterfaceError if the connection is closed.
+        """
         self._require_open()
         if self.session.in_transaction or self.session._other_transaction_thread is not None:
             with _ErrorTranslation():

@@ -382,7 +382,10 @@ def describe_error(error: Exception) -> str:
 
 
 def _describe_mass_change(statement: str) -> str | None:
-    """Return what DELETE FROM, or an UPDATE of documents without WHERE, does to many documents; None for others."""
+    """Describe the effect of a statement that can change many documents; return None for any other statement.
+
+    These statements are DELETE FROM, and UPDATE documents without WHERE.
+    """
     from kvstore.language import iter_tokens
 
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
@@ -390,7 +393,7 @@ def _describe_mass_change(statement: str) -> str | None:
         return "deletes every document that satisfies the condition"
     if words[:2] != ["UPDATE", "DOCUMENTS"]:
         return None
-    depth = 0  # of parentheses: the WHERE of a subquery is in them
+    depth = 0  # of parentheses; a WHERE inside them belongs to a subquery
     for word in words:
         depth += (word == "(") - (word == ")")
         if word == "WHERE" and depth == 0:

@@ -55,7 +55,7 @@ class Command:
     is_raw: bool = False
 
     def get_argument_limits(self) -> tuple[int, int]:
-        """Return the minimum and the maximum number of arguments."""
+        """Return the minimum and the maximum number of arguments. Those shown in brackets are optional."""
         shown_arguments = self.arguments.split()
         num_required = len([argument for argument in shown_arguments if not argument.startswith("[")])
         return num_required, self.max_arguments or len(shown_arguments)

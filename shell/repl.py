@@ -136,7 +136,7 @@ class _PromptWarmup:
         self._toolbar = toolbar
 
     def __call__(self, application: Application[str]) -> None:
-        """Start opening the store, and wait for it in a thread. Remove this callback."""
+        """Start opening the store, and wait for it in a thread; remove this callback, which is called once."""
         application.after_render -= self
         self._opener.start()
         threading.Thread(target=self._wait_and_load, args=(application, application.loop), daemon=True).start()

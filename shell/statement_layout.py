@@ -34,8 +34,8 @@ _UNLIMITED_ANSWER_WIDTH = 200
 def render_locations(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     """Yield the lines of the rows of LOOKUP: each entity, the trees and documents where it occurs, and their texts.
 
-    Asterisks mark the entity in a text, since a terminal gets plain text only; until the text is wrapped, hidden marks
-    (two unused characters) take their place. Lines fit ``width`` cells.
+    Each line is at most ``width`` cells wide. Asterisks mark the entity in a text. Hidden marks (two characters that do
+    not occur in texts) replace them until the text is wrapped, because an entity may be divided between two lines.
     """
     entity, current_location = None, None
     for index, values in enumerate(rows):
@@ -86,7 +86,8 @@ def _insert_hidden_marks(text: str, entity: str) -> str:
 def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines with asterisks in place of the marks (``_OPEN`` and ``_CLOSE``) around the words of a name.
 
-    The words of a name that are on one line get one pair of asterisks. Words after a line end get another pair.
+    The words of a name that are on one line get one pair of asterisks. Words after a line end get another pair, and so
+    does the rest of a word that is divided between two lines.
     """
     is_open = False
     for line in lines:
@@ -118,7 +119,7 @@ class _ExpandRow(NamedTuple):
 def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Yield the lines of EXPAND's rows: for each entity and tree, the names above and below the entity as branches.
 
-    Lines are cut to ``width`` cells (None: no limit).
+    Notes about omitted rows follow the branches. Lines are cut to ``width`` cells (None: no limit).
     """
     groups: dict[tuple[str, str], list[_ExpandRow]] = {}
     for row in map(_ExpandRow._make, rows):
@@ -142,17 +143,17 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
 def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Yield the lines of EXPAND's rows of an index (level, title, count, detail) as indented trees.
 
-    A row is below the last row before it that has a smaller level; roots have level 0. Lines are cut to ``width`` cells
-    (None: no limit).
+    The parent of a row is the last row before it with a smaller level; roots have level 0. Lines are cut to ``width``
+    cells (None: no limit).
     """
     row_list = list(rows)
-    # For each row, from the last to the first: True if another child of its parent follows.
-    has_next_sibling: list[bool] = []
-    later_levels: set[int] = set()  # of the rows below, up to the next row of a smaller level
+    has_next_sibling: list[bool] = []  # for each row, from the last to the first
+    later_levels: set[int] = set()  # the levels of the later rows that have no row of a smaller level before them
     for level, *_ in reversed(row_list):
         has_next_sibling.append(level in later_levels)
         later_levels = {other for other in later_levels if other < level} | {level}
-    has_line: dict[int, bool] = {}  # for the row and each of its ancestors, by level: True if its line continues
+    # For the row and each of its ancestors, by level: True if it has a next sibling, to which a vertical line leads.
+    has_line: dict[int, bool] = {}
     for (level, title, count, detail), is_followed in zip(row_list, reversed(has_next_sibling), strict=True):
         has_line = {above: is_drawn for above, is_drawn in has_line.items() if above < level} | {level: is_followed}
         indent = "".join("│  " if has_line.get(above) else "   " for above in range(1, level))
@@ -166,8 +167,8 @@ def _render_branch(
 ) -> Iterator[str]:
     """Yield the lines of the names ``distance`` edges from the entity that were reached through ``via`` (None: any).
 
-    ``indent`` is the text before each line. Each name is followed by the lines of the names that were reached through
-    it. If several paths lead to a name, only the first is followed by them: ``drawn_names``, changed in place, has the
+    ``indent`` is the text before each line. The names that were reached through a name follow it as its branch. If
+    several paths lead to a name, its branch is drawn only the first time: ``drawn_names``, changed in place, has the
     names whose branches are drawn.
     """
     near_rows = [row for row in rows if abs(row.level) == distance]
@@ -250,7 +251,7 @@ def render_answer(answer: Mapping[str, Any], width: int | None, *, is_shown: boo
 
 
 def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the wrapped lines of a text with spans of it in bold.
+    """Yield the wrapped ``lines`` of a text with some of its spans in bold.
 
     The ``start`` and ``end`` of a span are offsets in ``text``. Wrapping changes only white space, so an offset becomes
     the number of characters before it that are not white space.

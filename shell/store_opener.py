@@ -49,7 +49,7 @@ class StoreOpener:
     def _open_into_future(self) -> None:
         """Open the store, and set it, or the error that opening raises, as the result of the future."""
         try:
-            with pause_collection():  # loaded modules and models leave no garbage
+            with pause_collection():  # loading modules and models leaves nothing to collect
                 self._future.set_result(self._open_store())
         except Exception as error:
             self._future.set_exception(error)

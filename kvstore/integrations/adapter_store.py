@@ -74,7 +74,7 @@ class QuestionStore(AdapterStore):
         :func:`kvstore.open`.
         """
         self._embedder: FrameworkEmbedder | None = None
-        if isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store):
+        if isinstance(embedder, FrameworkEmbedder) and _has_supplied_vectors(path, store):
             self._embedder, embedder = embedder, None
         self.store, self._owns_store = resolve_store(adapter, path, store, embedder, create=create)
 
@@ -91,7 +91,7 @@ class QuestionStore(AdapterStore):
         return {"vector": vector, "options": {"fill": "none" if lacks_vectors else fill}}
 
 
-def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
+def _has_supplied_vectors(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
     """True if the store exists and was created without an embedder, so that its users supply the vectors."""
     if store is not None or path is None or isinstance(path, Store):  # resolve_store rejects invalid arguments
         return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)

@@ -103,6 +103,7 @@ def build_network_around(
     center_neighbors = (
         store.neighbours(name, max(breadth, NUM_SCANNED_NEIGHBORS)) if known_neighbors is None else known_neighbors
     )
+    # ``entity`` is the display name of the entity whose neighbors they are.
     center = center_neighbors[0].entity if center_neighbors else str(store.describe_entity(name)["name"])
     distances = {center: 0}
     neighbors_by_name = {center: list(center_neighbors)}
@@ -129,10 +130,11 @@ def build_network_around(
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """Return the network of a store's trees with the other edges of their entities, or the network of one ``tree``.
+    """Return the network of a store's trees with the other edges of their entities, or only one ``tree``.
 
-    The network has at most ``limit`` entities (None: all). The entities with the most edges come first, each followed
-    by the entities connected with it. For a store without trees, the network has the most mentioned entities.
+    Edges of trees are solid, and edges from links or shared passages are dashed. The network has at most ``limit``
+    entities (None: all). The entities with the most edges come first, each followed by the entities connected with it.
+    For a store without trees, the network has the most mentioned entities.
 
     Raises InputError for an unknown tree.
     """

@@ -249,9 +249,9 @@ class _ReplyStream(ObjectSendStream[Any]):
 
 
 def _make_line_error(error: Exception) -> Any:
-    """Return the reply of JSON-RPC to a line that ``error`` rejects, or None for an empty line.
+    """Return the JSON-RPC error for an input line that the SDK rejects with ``error``, or None for an empty line.
 
-    The ``id`` of the reply is null, because an invalid line has no ``id``.
+    The ``id`` of the reply is null, because the ``id`` of an invalid line is unknown.
     """
     detail = error.errors()[0] if isinstance(error, ValidationError) else {}
     if detail.get("type") != "json_invalid":
@@ -264,7 +264,7 @@ def _make_line_error(error: Exception) -> Any:
 
 
 def _convert_tool(tool: StoreTool) -> Any:
-    """Convert a tool to the description of it that the Model Context Protocol sends to a client."""
+    """Convert a tool to its description in the Model Context Protocol, which is sent to a client."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -307,7 +307,7 @@ def _read_resource(tools: StoreTools, uri: str) -> str:
 
 
 def _build_prompt(tools: StoreTools, name: str, arguments: dict[str, str]) -> str:
-    """Return the text of the prompt ``name`` with these ``arguments``. Raises InputError for unknown ones.
+    """Return the text of the prompt ``name`` with its arguments. Raises InputError for any other name or arguments.
 
     The only prompt, ``answer``, makes a language model answer the argument ``question``.
     """

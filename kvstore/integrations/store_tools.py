@@ -344,8 +344,8 @@ class StoreTools:
             exists = key in transaction
             is_permitted = not exists or self._is_allowed(transaction, key)
             changed = transaction.put(key, text, title=title, meta=meta)
-            # A single error, after the same checks, covers a taken key and a document outside the condition. It omits
-            # the condition, which may name documents. It rolls back the transaction.
+            # The error, which rolls back the transaction, does not reveal whether a document that the condition hides
+            # has this key. It omits the condition, which may name documents.
             if not is_permitted or not self._is_allowed(transaction, key):
                 raise InputError(
                     f"document {quote_argument(key)} cannot be stored here: its key is taken, or this server does not "
@@ -372,7 +372,8 @@ class StoreTools:
 
     def alias(self, name: str, entity: str) -> str:
         """Add ``name`` as an alias of an entity; return the alias and ``added`` or ``already known``."""
-        return to_one_line(f"{name} for {entity}: {'added' if self._session.alias(name, entity) else 'already known'}")
+        is_changed = self._session.alias(name, entity)
+        return to_one_line(f"{name} for {entity}: {'added' if is_changed else 'already known'}")
 
     # Documents as resources of the Model Context Protocol, and its prompt
 

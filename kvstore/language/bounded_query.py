@@ -67,8 +67,8 @@ class BoundedQueries:
         """Execute the one read-only statement in ``sql``, and return its rows.
 
         Returns at most ``max_rows`` rows, and raises QueryInterruptedError after ``timeout`` seconds (None: no limit).
-        Also raises InputError for an invalid limit or in an open transaction, StatementError for any other text, and
-        the errors of the statement.
+        Also raises StatementError unless ``sql`` is exactly one read-only statement, InputError for an invalid limit or
+        in an open transaction, and the errors of the statement.
         """
         _check_limit(
             "the timeout", timeout, f"a number of seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None"
@@ -186,7 +186,7 @@ class _RunningQuery:
                 self._result = self._read_function()
         except BaseException as error:
             self._error = error
-        del self._read_function  # lets the store be dropped as soon as the caller continues
+        del self._read_function  # it refers to the store, which can then be freed as soon as the caller continues
         with self._condition, self._abandoned_condition:
             self._has_ended = True
             self._condition.notify_all()

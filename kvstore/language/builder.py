@@ -146,8 +146,9 @@ class Builder:
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
         """Return the value of a clause, given as its parse tree, whose ``data`` is the name of its grammar rule.
 
-        It is True for a keyword without a value. A keyword that is itself the value is returned in lower case, a
-        condition as its text, the names after USING as one text with commas, and options as a mapping.
+        It is True for a keyword without a value. A keyword that is itself the value, or the name of a format, is in
+        lower case. The value is a text for a condition, one text with commas for the names after USING, a mapping for
+        options, and :data:`_NULL_VALUES` has it for a title, a source or metadata of NULL.
         """
         if tree.data == "with_options":
             return self._build_options(tree)
@@ -157,7 +158,7 @@ class Builder:
             return ", ".join(self._build_value(child) for child in tree.children if isinstance(child, Tree))
         child = tree.children[0]
         if isinstance(child, Tree):
-            if tree.data in _NULL_VALUES and not self._has_value(child):  # NULL, which has a meaning here
+            if tree.data in _NULL_VALUES and not self._has_value(child):
                 return _NULL_VALUES[tree.data]
             value = self._build_value(child)
             return value.lower() if tree.data == "other_format" else value

@@ -74,7 +74,7 @@ def describe_document(context: StatementContext, statement: statements.DescribeD
 
 
 def describe_entity(context: StatementContext, statement: statements.DescribeEntity) -> Cursor:
-    """Execute DESCRIBE ENTITY: list the properties of an entity, such as its trees and its temperature."""
+    """Execute DESCRIBE ENTITY: list the properties of an entity, such as its trees and the number of its mentions."""
     return _make_property_cursor(context.queryable.describe_entity(statement.name))
 
 

@@ -143,20 +143,21 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
                 assignments.columns, Selection(assignments.query, (), reader, assignments.make_error)
             )
         if context.database._open_transaction is not None:
-            # An error does not end this transaction, so all values are checked before the first change.
+            # An invalid value changes nothing and leaves this transaction open, so all values are checked first.
             for key, properties in _iter_updates(context, assignments.columns, rows):
                 transaction._check_update(key, **properties)
         updates = _iter_updates(context, assignments.columns, rows)
-        with transaction._end_on_error(Exception):  # such as an embedder that fails after some of the documents
+        # Any later error, such as one of the embedder, ends the transaction, because some documents are changed.
+        with transaction._end_on_error(Exception):
             num_changed = sum(transaction.update(key, **properties) for key, properties in updates)
     return Cursor("UPDATE", rowcount=num_changed, message=f"{format_count(num_changed, 'document')} updated")
 
 
 def _compare_contents(columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]) -> list[Sequence[SqlValue]]:
-    """Return the rows of an UPDATE's query, with their last value replaced by True if the new content equals it.
+    """Return the rows of an UPDATE's query with their last value, the old content, replaced by a Boolean.
 
-    The last value is the old content of the document; a different one is replaced by False. If the content is not one
-    of the assigned ``columns``, the rows are returned unchanged.
+    It is True if the new content equals the old content. If the content is not one of the assigned ``columns``, the
+    rows are returned unchanged.
     """
     if "content" not in columns:
         return list(rows)
@@ -170,7 +171,7 @@ def _iter_updates(
     """Yield the key of each document to change, and the other arguments of :meth:`.Transaction.update` by name.
 
     Each of ``rows`` has a key and the new values of ``columns``; its last value is True if the content is assigned and
-    unchanged. The content is then left out, because it is not the whole text of a document with the user's own chunks.
+    unchanged. The content is then not an argument: for a document with the user's own chunks it is not the whole text.
     Raises StatementError for a value of a wrong type.
     """
     for key, *values in rows:
@@ -197,14 +198,14 @@ def _convert_value(context: StatementContext, key: str, column: str, value: SqlV
 
 
 def _reject_constant(name: str) -> NoReturn:
-    """Raise ValueError for NaN and Infinity, which Python's parser of JSON accepts."""
+    """Raise ValueError for the constant NaN, Infinity or -Infinity, which Python's JSON parser would accept."""
     raise ValueError(f"{name} is not a JSON value; use null")
 
 
 def _parse_meta(context: StatementContext, text: str | None, name: str = "META") -> dict[str, Any] | None:
-    """Return the metadata in a text of JSON, or None if the text is None. Raises StatementError if it is invalid.
+    """Parse metadata from JSON text; return None for None. Raises StatementError unless the text is a JSON object.
 
-    ``name`` is the name of the text in the error message.
+    ``name`` is what the error message calls the text.
     """
     if text is None:
         return None

@@ -243,7 +243,8 @@ def _list_expand_steps(context: StatementContext, statement: statements.Expand) 
 def _list_select_steps(context: StatementContext, statement: statements.Select, analyze: bool) -> list[Step]:
     """Return the steps of SQLite's plan for a query, indented by nesting.
 
-    With ``analyze``, the query is run, and steps with the cost of each table and of the whole query follow.
+    With ``analyze``, the query is run, and steps with the cost of each table and of the whole query follow. Times and
+    pages of tables are None unless the reader measures them, which ``measured_view`` indicates.
     """
     steps: list[Step] = []
     depths = {0: -1}  # by SQLite's id of a plan step; 0 is the parent of the outermost steps

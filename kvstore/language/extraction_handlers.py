@@ -17,7 +17,7 @@ from .statement_context import StatementContext
 
 
 def list_extraction_kinds() -> list[str]:
-    """Return the kinds of texts and facts that EXTRACT accepts, such as ``triples``."""
+    """Return the kinds of facts that EXTRACT can have a language model write, such as ``triples``."""
     return list(get_written_facts())
 
 

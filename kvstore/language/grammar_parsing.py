@@ -177,7 +177,8 @@ def _make_unexpected_error(
 def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | None:
     """Return a hint if ``tokens`` begin with a statement of another database, such as VACUUM, else None.
 
-    ``token`` is the invalid token. It must be one of the words that identify such a statement.
+    ``token`` is the invalid token. It must be one of the words that identify the statement, of which ``*`` stands for
+    any word.
     """
     first_tokens = tokens[:_MAX_HINT_WORDS]
     words = [first_token.text.upper() for first_token in first_tokens]
@@ -224,8 +225,8 @@ def list_expected_terminals(text: str) -> frozenset[str]:
     """Return the terminals (keywords in capitals, and kinds of tokens) that may follow the beginning of a statement.
 
     QUERY means that a query may begin, CONDITION that a condition may begin. QUERY_TEXT and CONDITION_TEXT mean that
-    one may continue; the latter comes with the keywords of the clauses that may follow. For invalid text the result is
-    empty, except in a condition, which may continue.
+    one may continue; with CONDITION_TEXT, the keywords of the clauses that may follow are also returned. For invalid
+    text the result is empty, except in a condition, which may continue.
     """
     first_tokens = list(islice(_iter_first_statement(text), _NUM_FIRST_TOKENS))
     if len(first_tokens) == _NUM_FIRST_TOKENS:
@@ -251,8 +252,9 @@ def _iter_first_statement(text: str) -> Iterator[Token]:
 def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bool = False) -> frozenset[str] | None:
     """Return the terminals that may follow ``tokens``, the beginning of a statement.
 
-    For invalid tokens the result is empty, except in a condition, whose text may continue. ``has_more_tokens`` is True
-    if the statement goes on after ``tokens``; the result is then None if these are valid, because the rest decides.
+    QUERY_TEXT and CONDITION_TEXT mean that a query or a condition may continue. For invalid tokens the result is empty,
+    except in a condition. ``has_more_tokens`` is True if the statement continues after ``tokens``; the result is then
+    None if these are valid, because the rest decides.
     """
     parser: Any = _load_grammar().parse_interactive()
     parameters = {token.start: Parameter("", None) for token in tokens}  # their values do not matter here
@@ -304,10 +306,10 @@ class _ParseStep(NamedTuple):
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> _ParseStep:
-    """Feed the next terminal, which begins with token ``position`` of ``tokens``, to the parser, and return it.
+    """Feed the parser the terminal that begins with token ``position``; return it and the position of the token after.
 
-    A query and a condition are one terminal each. ``parameters`` has the parameters by offset in ``text``. Raises
-    StatementError if the terminal is invalid here.
+    A query, a condition and assignments are one terminal each. ``parameters`` has the parameters by offset in ``text``.
+    Raises StatementError if the terminal is invalid here.
     """
     token = tokens[position]
     conditions.check_token(text, token)

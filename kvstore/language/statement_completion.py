@@ -267,7 +267,7 @@ def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[s
 
 
 def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[_Suggestion]:
-    """Yield each table and column of ``catalog``, and each keyword, that can follow the words of a query."""
+    """Yield tables and columns of ``catalog`` and keywords that can follow the words (in capitals) of a query."""
     tables = catalog.list_tables()
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
         yield from _make_suggestions(tables, "table")

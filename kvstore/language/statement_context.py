@@ -46,7 +46,7 @@ class StatementContext:
 
     @property
     def queryable(self) -> Queryable:
-        """The object to read from: ``state`` if it is chosen, else the open transaction, else the last commit."""
+        """The object to read from: ``state`` if it is set, else the open transaction, else the last commit."""
         return self.state or self.database._open_transaction or self.database
 
     @contextmanager

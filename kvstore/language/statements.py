@@ -386,7 +386,7 @@ class DescribeTable(Statement):
     table: str
 
     def __str__(self) -> str:
-        """Return the text of the statement. The name of the table is in quotes if another DESCRIBE begins with it."""
+        """Return the text of the statement. The name of a table is quoted if it is a keyword here, such as ENTITY."""
         is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
         return f"DESCRIBE {format_identifier(self.table) if is_bare else quote_name(self.table)}"
 
@@ -423,6 +423,7 @@ class DescribeItem(Statement):
 
     def __str__(self) -> str:
         """Return the text of the statement."""
+        # The kind of an item is quoted like the name of a table.
         return f"{DescribeTable(self.kind)} {format_literal(self.key)}"
 
 

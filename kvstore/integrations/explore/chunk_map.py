@@ -127,7 +127,7 @@ class ChunkMap:
         return labels
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
-        """Return x and y of a vector. The map's chunks are between 0 and 1, but other vectors may lie outside."""
+        """Return the coordinates (x, y) of a vector: 0 to 1 for the map's chunks, possibly outside for other vectors."""
         x, y = ((self._layout.project(vector[None]) - self._lowest) / self._scale)[0].tolist()
         return x, y
 

@@ -61,7 +61,10 @@ class _BoundedProtocol(H11Protocol):
         self._cancel_request_timeout()
 
     def _update_request_timeout(self) -> None:
-        """Start the timer, unless it is running, while a request is expected; stop it once the request has arrived."""
+        """Start the timer of an expected request, unless it runs; stop it if the request has arrived.
+
+        The connection is one of the waiting connections while the timer runs.
+        """
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._cancel_request_timeout()
         elif self._timer is None:

@@ -86,7 +86,7 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "tex
     """Return the HTML of a passage in which the byte spans ``marks`` are highlighted.
 
     A passage of a document in ``markdown`` format is rendered. In other formats, all of the text is kept, so that a
-    mark contains exactly the cited text. Headings and code in it are styled, and other Markdown syntax is hidden.
+    mark contains exactly the cited text; headings and code are styled, and other Markdown syntax is hidden.
     """
     encoded_text = text.encode()
     if format == "markdown":

@@ -20,7 +20,7 @@ _SIZES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return sizes, the state of indexes, strategies, the load of the entity filter's pages, and the log of ingests."""
+    """Return sizes, the state of indexes, strategies, the fill of the entity filter's pages, and ingests."""
     store = request.store
     statistics = store.statistics()
     sizes = [(label, int(statistics[name])) for label, name in _SIZES]

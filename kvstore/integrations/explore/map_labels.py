@@ -49,24 +49,24 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     totals = sum((counts.texts for counts in counts_by_cluster), Counter[str]())
     heading_totals = sum((counts.headings for counts in counts_by_cluster), Counter[str]())
     num_chunks = sum(map(len, clusters))
-    name_by_term = _choose_spellings(chunk_terms.spellings for chunks in terms_by_cluster for chunk_terms in chunks)
+    spelling_by_term = _choose_spellings(chunk_terms.spellings for chunks in terms_by_cluster for chunk_terms in chunks)
     common_words = {
         term
         for term, total in totals.items()
         if " " not in term
-        and total > max(2, num_chunks * _get_max_share(name_by_term[term], heading_totals[term] / total))
+        and total > max(2, num_chunks * _get_max_share(spelling_by_term[term], heading_totals[term] / total))
     }
     labels = []
     for chunks, counts in zip(clusters, counts_by_cluster, strict=True):
-        min_count = min(2, len(chunks))  # a term of one chunk is not typical of the cluster
+        min_count = min(2, len(chunks))  # a term of only one of several chunks is not typical of the cluster
         weights = {
             term: _compute_weight(term, count, counts.headings[term], totals[term], len(chunks), num_chunks)
             for term, count in counts.texts.items()
             if count >= min_count
             and common_words.isdisjoint(term.split())
-            and _can_be_label(term, name_by_term[term], totals)
+            and _can_be_label(term, spelling_by_term[term], totals)
         }
-        labels.append(" · ".join(name_by_term[term] for term in _choose_terms(weights)))
+        labels.append(" · ".join(spelling_by_term[term] for term in _choose_terms(weights)))
     return _make_unique(labels)
 
 

@@ -44,7 +44,7 @@ class MapLayout:
     """
 
     def __init__(self, sample: MapVectors) -> None:
-        """Compute the clusters of a sample, shape (vectors, dimension), for which an empty sample is valid too.
+        """Compute the clusters of a sample of vectors, shape (vectors, dimension), which may be empty.
 
         A cluster gets a disc on the map, and two axes, which place its vectors in the disc. If UMAP is installed and
         the sample is not small, UMAP is also fitted to it, and then places all vectors instead.

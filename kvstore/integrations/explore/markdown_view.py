@@ -82,10 +82,10 @@ def render_markdown(
     has_document: Callable[[str], bool] = lambda key: False,
     inline: bool = False,
 ) -> Markup:
-    """Render a text in Markdown as HTML, with the inserts around their spans.
+    """Render Markdown text as HTML, with the two tags of each insert around its span of characters.
 
-    Relative links begin from the document ``key``, and lead only to documents for which ``has_document`` is true.
-    ``inline`` renders without paragraphs.
+    Relative links are resolved against the document ``key``, and kept only if ``has_document`` is true for their
+    target. ``inline`` renders without paragraphs.
 
     >>> render_markdown("*Ann* <b>", [Insert(1, 4, "<mark>", "</mark>")])
     Markup('<p><em><mark>Ann</mark></em> &lt;b&gt;</p>\\n')

@@ -152,7 +152,7 @@ def _load_saved_statements() -> list[dict[str, str]]:
 
 
 def _save_or_delete_statement(request: PageRequest) -> str:
-    """Save the statement ``sql`` under ``name``, or delete it if ``sql`` is empty; return all saved ones as JSON."""
+    """Save the statement ``sql`` under ``name``, or delete it if ``sql`` is empty; return all of them as JSON."""
     name, statement = request.get_text("name"), request.get_text("sql")
     if statement:
         save_query(name, statement)

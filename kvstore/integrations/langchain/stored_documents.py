@@ -72,7 +72,7 @@ def put_documents(
     origin: DocumentOrigin,
     batch_size: int | None,
 ) -> list[str]:
-    """Put documents, replacing those with the same ids; return the ids of the stored ones.
+    """Put documents, replacing those with the same ids; return the ids of the stored documents.
 
     ``ids`` replace the ids of the documents (None: no change). Documents without an id get a random one; documents
     without text are skipped with a warning. The store records ``origin`` with each. There is one commit per

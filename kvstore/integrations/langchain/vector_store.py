@@ -81,7 +81,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Put texts, replacing those with the same ids; return the ids of the stored ones. Blank texts are skipped.
+        """Put texts, replacing those with the same ids; skip blank texts, and return the ids of the others.
 
         There is one commit per ``batch_size`` texts (None: one in all). A ``title`` or ``source`` in the metadata also
         becomes the title or source of the document. Raises ValueError if the number of ``metadatas`` or ``ids`` is not
@@ -120,10 +120,10 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def _add_documents(
         self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
     ) -> list[str]:
-        """Store documents with this namespace and the current time as their origin; return the ids of the stored ones.
+        """Put documents, except those without text, and return the ids of the stored documents.
 
-        ``ids`` replace the ids of the documents (None: no change). There is one commit per ``batch_size`` documents
-        (None: one in all).
+        Their origin is this namespace and the current time. ``ids`` replace the ids of the documents (None: no change).
+        There is one commit per ``batch_size`` documents (None: one in all).
         """
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)

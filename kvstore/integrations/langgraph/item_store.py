@@ -183,10 +183,10 @@ class KvstoreStore(AdapterStore, BaseStore):
         ``puts`` are the operations by document key; one without a value deletes its item.
         """
         deleted_keys = [key for key, put in puts.items() if put.value is None]
-        refreshed_metadata: dict[str, dict[str, Any]] = {}  # of the used items that expire
+        refreshed_metadata: dict[str, dict[str, Any]] = {}  # of the items whose expiry is postponed
         with self.store.snapshot() as state:
             for document in state.get_many(sorted(keys_to_refresh)):
-                meta = None if document is None else stored_items.refresh_times(document, now)
+                meta = None if document is None else stored_items.build_refreshed_meta(document, now)
                 if document is not None and meta is not None:
                     refreshed_metadata[document.key] = meta
             previous_documents = state.get_many(list(puts))

@@ -51,7 +51,9 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
     conditions: list[dict[str, Any]] = [{TIMES: {"created": {"$exists": True}}}, {"$not": expired}]
     if namespace:
         prefix = ".".join(namespace)
-        conditions.append({"$key": {"$gte": f"{prefix}.", "$lt": f"{prefix}/"}})  # "/" follows "."
+        conditions.append(
+            {"$key": {"$gte": f"{prefix}.", "$lt": f"{prefix}/"}}
+        )  # the keys with this prefix: "/" is the next character after "."
     return {"$and": conditions}
 
 
@@ -102,7 +104,7 @@ def check_paths(argument: str, paths: Sequence[str]) -> None:
         raise InputError(f"{argument} must be a list of fields, not the string {paths!r}; write [{paths!r}]")
 
 
-def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:
+def build_refreshed_meta(document: Document, now: datetime) -> dict[str, Any] | None:
     """Return the metadata of an item with its expiry counted from ``now``, or None if the item does not expire."""
     minutes = document.meta[TIMES].get("minutes")
     if minutes is None:

@@ -65,7 +65,7 @@ def build_hit_nodes(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
 def _build_hit_node(hit: Hit, document: Document, evidence: bool) -> BaseNode:
     """Return the node of a hit: the stored node if the document is one chunk, else a new node for the hit's text.
 
-    With ``evidence``, the metadata says where the hit was found, hidden from models.
+    With ``evidence``, the metadata has the location of the hit, in a field that models do not get.
     """
     if hit.kind == "chunk" and document.chunks == 1:
         node = build_node(document)

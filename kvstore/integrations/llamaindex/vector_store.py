@@ -108,7 +108,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
             self._store.close()
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones.
+        """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored nodes.
 
         Nodes without text are skipped with a warning. Raises InputError if the store must be created and no node has a
         vector.
@@ -129,7 +129,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
                 raise InputError(
                     "the first nodes have no vectors; give the vector store an embed_model, or embed the nodes"
                 )
-            # A store of supplied vectors of this dimension.
+            # ``none:384``, for example: the store has no embedder, and callers supply vectors of this dimension.
             store = self._open_store(f"none:{len(first_vector)}")
         store.put_many(rows)
         return [row["key"] for row in rows]
@@ -204,7 +204,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
 
         ``where`` is the filter of the documents. Only the mode MMR (maximal marginal relevance) has ``options``.
         """
-        top, mode = query.similarity_top_k, query.mode  # the mode can also be a text
+        top, mode = query.similarity_top_k, query.mode  # the mode can also be a string
         if mode == VectorStoreQueryMode.MMR:
             return self._search_mmr(state, query, where, options)
         if mode == VectorStoreQueryMode.DEFAULT:
