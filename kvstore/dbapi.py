@@ -328,8 +328,8 @@ class StoreCursor(ClosedOnExit):
     def execute(self, operation: str, parameters: StatementValues | None = ()) -> StoreCursor:
         """Run one statement, and return this cursor, which iterates over its rows.
 
-        A statement that changes something begins a transaction unless one is open. If such a first statement fails, the
-        transaction is rolled back.
+        A statement that changes something begins a transaction unless one is open. If this first statement of the
+        transaction fails, the transaction is rolled back.
         """
         self._run_statement(operation, () if parameters is None else parameters)
         return self

@@ -82,7 +82,7 @@ def run_command(console: Console, line: str) -> None:
 
 
 def _split_first_word(text: str) -> list[str]:
-    """Return the first word of a text, without its quotes, and the rest unchanged; leave out what is empty.
+    """Return the first word of a text, without its quotes, and the rest unchanged; an empty part is omitted.
 
     Raises ValueError if the word has an opening quote without a closing quote.
     """
@@ -212,7 +212,7 @@ def _set_or_show_mode(console: Console, arguments: list[str]) -> None:
 
 
 def _set_output(console: Console, arguments: list[str]) -> None:
-    """Redirect the following results to the file in ``arguments``, or without one back to standard output."""
+    """Redirect further results to the file in ``arguments``; without one, or with ``stdout``, to standard output."""
     console.redirect_output(arguments[0] if arguments and arguments[0] != "stdout" else None)
 
 

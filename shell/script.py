@@ -213,7 +213,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 def _find_invalid_question_end(text: str, start: int) -> int | None:
     """Return the end offset of the question without ASK or quotes that begins at ``start``, or None if there is none.
 
-    In a script, such a question is invalid. It ends with its line, so that its error affects no other statement.
+    In a script, this question is invalid. It ends with its line, so that its error affects no other statement.
     """
     first_line = text[start : start + _MAX_FIRST_LINE_CHARACTERS].partition("\n")[0]
     if find_plain_question(first_line) is None and find_unquoted_question(first_line) is None:

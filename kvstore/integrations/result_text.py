@@ -141,7 +141,7 @@ def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
 
 
 def quote_argument(text: str) -> str:
-    """Return a text from a client in quotation marks for an error message, with at most 80 characters of it."""
+    """Return at most 80 characters of a client's text, in quotation marks for an error message."""
     return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}...")
 
 

@@ -31,9 +31,10 @@ def insert_edge(context: StatementContext, statement: statements.InsertEdge) -> 
 
 
 def delete_edge(context: StatementContext, statement: statements.DeleteEdge) -> Cursor:
-    """Execute DELETE EDGE: undo INSERT EDGE. Raises InputError if the user has not stated this edge."""
+    """Execute DELETE EDGE: undo INSERT EDGE. Raises InputError unless INSERT EDGE added this edge."""
     with context.open_transaction() as transaction:
-        if not transaction.delete_edge(statement.child, statement.parent, **omit_none(tree=statement.tree)):
+        is_deleted = transaction.delete_edge(statement.child, statement.parent, **omit_none(tree=statement.tree))
+        if not is_deleted:
             edge = f"{format_literal(statement.child)} under {format_literal(statement.parent)}"
             tree = "" if statement.tree is None else f" in tree {format_literal(statement.tree)}"
             raise InputError(
@@ -55,7 +56,8 @@ def create_alias(context: StatementContext, statement: statements.CreateAlias) -
 def drop_alias(context: StatementContext, statement: statements.DropAlias) -> Cursor:
     """Execute DROP ALIAS: undo ALIAS. Raises InputError if the name is not an alias."""
     with context.open_transaction() as transaction:
-        if not transaction.drop_alias(statement.name):
+        was_alias = transaction.drop_alias(statement.name)
+        if not was_alias:
             raise _make_alias_error(statement.name, "an alias")
     return _make_change_cursor(
         "DROP", is_changed=True, message=f"{format_literal(statement.name)} is no longer an alias"
@@ -74,7 +76,8 @@ def merge_entity(context: StatementContext, statement: statements.MergeEntity) -
 def unmerge_entity(context: StatementContext, statement: statements.UnmergeEntity) -> Cursor:
     """Execute UNMERGE ENTITY: undo MERGE ENTITY. Raises InputError if the name is not merged."""
     with context.open_transaction() as transaction:
-        if not transaction.unmerge(statement.name):
+        was_merged = transaction.unmerge(statement.name)
+        if not was_merged:
             raise _make_alias_error(statement.name, "merged")
     return _make_change_cursor(
         "UNMERGE", is_changed=True, message=f"{format_literal(statement.name)} is an entity of its own again"

@@ -221,7 +221,8 @@ def _parse_meta(context: StatementContext, text: str | None, name: str = "META")
 def delete_document(context: StatementContext, statement: statements.DeleteDocument) -> Cursor:
     """Execute DELETE DOCUMENT. Raises DocumentNotFoundError if the key is unknown."""
     with context.open_transaction() as transaction:
-        if not (statement.key and transaction.delete(statement.key)):
+        is_deleted = bool(statement.key) and transaction.delete(statement.key)
+        if not is_deleted:
             with transaction.state() as state:
                 raise make_document_error(state, statement.key)
     return Cursor("DELETE", rowcount=1, message="1 document deleted")

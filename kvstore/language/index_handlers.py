@@ -56,7 +56,7 @@ def refresh(context: StatementContext, statement: statements.Refresh) -> Cursor:
     """
     context.require_no_transaction("REFRESH commits by itself")
     model_clauses = omit_none(model=statement.model, within=statement.within)
-    # A list of the kinds; its attribute ``written`` has a report for each kind that the model wrote texts of.
+    # A list of the kinds; its attribute ``written`` has a report for each kind for which the model wrote texts.
     kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)
     message = None if kinds else "nothing to refresh"
     if not model_clauses:

@@ -18,7 +18,7 @@ _QUESTION_PATTERN = compile_lazily(
 _MAX_QUESTION_CHARACTERS = 500
 #: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
 _UNQUOTED_PATTERN = compile_lazily(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
-#: The end of the unquoted text of such a statement: a clause in capitals, the statement, or the line.
+#: The end of the unquoted text of one of these statements: a clause in capitals, the statement, or the line.
 _QUESTION_END_PATTERN = compile_lazily(
     r";|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|WORDS|AS SEGMENTS|AS SVG)\b"
 )

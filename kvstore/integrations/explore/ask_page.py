@@ -103,7 +103,7 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
 
 
 def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
-    """Return, for each paragraph of an answer, the first words in it that answer the question, or None."""
+    """Return the first words of each paragraph of an answer that answer the question, or None."""
     spans = [span for span in (answer.answer_span, *(part.span for part in answer.parts)) if span is not None]
     # The number of paragraph ends before a span is the index of its paragraph; the first span of a paragraph wins.
     words_by_paragraph = {answer.text.count("\n\n", 0, span.start): span.text for span in reversed(spans)}
@@ -123,7 +123,7 @@ def build_hit_data(
 ) -> dict[str, Any]:
     """Return a hit as JSON data; ``marks`` are the cited byte ranges of its text.
 
-    ``cited_spans`` are triples of a document and the start and end of a cited span in it, in bytes.
+    ``cited_spans`` are triples of a document's key and the byte offsets where a cited span starts and ends.
     """
     # Other hits have no marks, because their text is not the bytes between their offsets.
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start

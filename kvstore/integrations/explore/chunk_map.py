@@ -127,7 +127,7 @@ class ChunkMap:
         return labels
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
-        """Return the coordinates (x, y) of a vector: 0 to 1 for the map's chunks, possibly outside for other vectors."""
+        """Return the coordinates (x, y) of a vector: from 0 to 1 for the map's chunks, possibly outside for others."""
         x, y = ((self._layout.project(vector[None]) - self._lowest) / self._scale)[0].tolist()
         return x, y
 
@@ -157,7 +157,7 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     """Return the groups of chunks with the same label (None: no label).
 
     The :data:`MAX_GROUPS` largest groups come first; all other chunks, including those without a label, form the last
-    one.
+    group.
     """
     counts = Counter(labels)
     num_unlabeled = counts.pop(None, 0)

@@ -72,7 +72,7 @@ class _BoundedProtocol(H11Protocol):
             self._waiting_connections[self] = None
 
     def _cancel_request_timeout(self) -> None:
-        """Cancel the timeout for a request, and remove the connection from the waiting ones."""
+        """Cancel the timeout for a request, and remove the connection from the waiting connections."""
         self._waiting_connections.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()

@@ -148,6 +148,7 @@ def _find_terms(heading: str, text: str) -> _ChunkTerms:
         for first, second in pairwise(words):
             if f"{first} {second}" in line and min(len(first), len(second)) >= _MIN_WORD_CHARS:
                 terms.setdefault(f"{first.casefold()} {second.casefold()}", f"{first} {second}")
+    # A single word of a title is a term of the heading only if the text has it, too.
     heading_words = {word for term in heading_terms for word in term.split()}
     return _ChunkTerms(terms, heading_terms | (heading_words & terms.keys()))
 

@@ -23,6 +23,7 @@ def build_path(url: str, name: str) -> str:
     """
     if not can_be_path(name):
         return f"{url}?{urlencode({'name': name})}"
+    # Browsers resolve the parts "." and "..", and servers may merge empty parts, so the slashes are then quoted, too.
     parts = name.split("/")
     return url + quote(name, safe="" if {"", ".", ".."}.intersection(parts) else "/")
 

@@ -110,7 +110,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Put documents, replacing those with the same ids; return the ids of the stored ones.
+        """Put documents, replacing those with the same ids; return the ids of the stored documents.
 
         Documents without text are skipped. There is one commit per ``batch_size`` documents (None: one in all).
         """
