@@ -52,7 +52,7 @@ class AsyncCursor(ClosingContext):
         self.message, self.problems, self.failed = cursor.message, cursor.problems, cursor.failed
 
     def __repr__(self) -> str:
-        """Return the ``repr`` of the wrapped object, as one of this package."""
+        """Return the ``repr`` of the wrapped object, with ``kvstore.aio`` in place of ``kvstore``."""
         return _format_target(self._target)
 
     fetchone = run_in_thread(Cursor.fetchone)
@@ -104,7 +104,7 @@ class AsyncQueryable:
     _threads: CallThreads
 
     def __repr__(self) -> str:
-        """Return the ``repr`` of the wrapped object, as one of this package."""
+        """Return the ``repr`` of the wrapped object, with ``kvstore.aio`` in place of ``kvstore``."""
         return _format_target(self._target)
 
     aliases = run_in_thread(Store.aliases)

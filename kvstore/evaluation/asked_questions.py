@@ -237,7 +237,7 @@ def compute_area_under_curve(
 ) -> float:
     """Return the area under the ROC curve of confidences, with answerable questions as positives.
 
-    This is the probability that an answerable question has more confidence than another one; ties count half.
+    This is the probability that an answerable question has more confidence than an unanswerable one; ties count half.
     There must be questions of both kinds.
     """
     values, is_positive = np.asarray(confidences, np.float64), np.asarray(is_answerable, bool)

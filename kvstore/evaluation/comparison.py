@@ -152,12 +152,12 @@ def evaluate_store(
     strategy, reranker = str(current_settings["strategy"]), str(current_settings["reranker"])
     threshold = float(current_settings["least_confidence"])
     outcomes_by_strategy = {
-        name: _ask_with_label(store, questions, f"strategy {name}", progress, using=name, model=model)
+        name: _ask_and_report(store, questions, f"strategy {name}", progress, using=name, model=model)
         for name in dict.fromkeys([strategy, *(strategies or DEFAULT_STRATEGIES)])
     }
     current_outcomes = outcomes_by_strategy[strategy]
     outcomes_by_reranker = {reranker: current_outcomes} | {
-        name: _ask_with_label(store, questions, f"reranker {name}", progress, model=model, reranker=name)
+        name: _ask_and_report(store, questions, f"reranker {name}", progress, model=model, reranker=name)
         for name in _RERANKERS
         if name != reranker
     }
@@ -209,10 +209,14 @@ def _build_report(store: Store, questions: Sequence[Question], comparisons: Iter
     return EvaluationReport(str(store.path), questions, rows, advice, counts, missing_documents)
 
 
-def _ask_with_label(
+def _ask_and_report(
     store: Store, questions: Sequence[Question], label: str, progress: EvaluationProgress, **clauses: Any
 ) -> list[AskedQuestion]:
-    """Ask a store the questions, and return the outcomes. ``progress`` is called with the label after each question."""
+    """Ask a store the questions, and return the outcomes.
+
+    After each question, ``progress`` is called with ``label``, which names the setting that is compared, and with the
+    number of questions asked so far and in total. ``clauses`` are the other arguments of :func:`ask_questions`.
+    """
 
     def report_progress(num_asked: int) -> None:
         """Report the number of questions asked so far."""
@@ -336,7 +340,7 @@ def _ask_other_chunk_sizes(
             options = {**settings, "chunk_tokens": tokens}
             with open_store(Path(scratch) / str(tokens), embedder=store.embedder, settings=options) as other:
                 _copy_documents(store, other, sample)
-                outcomes[str(tokens)] = _ask_with_label(
+                outcomes[str(tokens)] = _ask_and_report(
                     other, sample_questions, f"chunk_tokens {tokens}", progress, model=model
                 )
     return outcomes

@@ -210,7 +210,10 @@ def _get_format(format: str) -> _Format:
 
 
 def _build_plugin_format(plugin: PluginReader) -> _Format:
-    """Return the format of a plugin's reader; its files are always read in another process."""
+    """Return the format of a plugin's reader.
+
+    It trusts files of no size (``trusted_bytes`` is 0), so that its files are always read in another process.
+    """
     return _Format(
         module="",
         function="",

@@ -107,7 +107,7 @@ class _AsciiDocFile:
     """The parser of one file; ``meta`` has its author and date, ``descriptions`` its ``description`` attributes."""
 
     def __init__(self) -> None:
-        """Start with the predefined attributes."""
+        """Prepare to parse a file; only the predefined attributes are set."""
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []
         self._attributes = dict(_PREDEFINED_ATTRIBUTES)  # the values of attributes, for references to them

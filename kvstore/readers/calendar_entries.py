@@ -139,10 +139,13 @@ def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> 
 
 
 class _Moment:
-    """A day (``day`` is a date) or a time (a datetime); ``zone`` is the name of its time zone, or an empty string."""
+    """A day, or a time on a day.
+
+    ``day`` is a date, or a datetime if the time is known. ``zone`` is the name of its time zone, or an empty string.
+    """
 
     def __init__(self, day: date | datetime, zone: str) -> None:
-        """Store a day (a date), or a time (a datetime) with the name of its zone, which is empty if it is unknown."""
+        """Store ``day``: a date, or a datetime if the time is known. ``zone`` is its time zone, or "" if unknown."""
         self.day = day
         self.zone = zone
 

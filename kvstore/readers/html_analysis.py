@@ -113,7 +113,7 @@ class _Landmarks:
     def __init__(self, body: LexborNode) -> None:
         """Find the landmarks in ``body`` that have an ARIA role; :meth:`enter` collects the others."""
         self.mains: list[LexborNode] = []
-        self.articles: list[tuple[LexborNode, bool]] = []
+        self.articles: list[tuple[LexborNode, bool]] = []  # (article, True if it is in a main)
         self.titles: list[LexborNode] = []
         self._aside_ids = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
         self._main_ids = frozenset(node.mem_id for node in body.css("[role=main]"))
@@ -187,7 +187,7 @@ class PageAnalysis:
         return 0 if stats is None else stats.text_length - stats.linked_length
 
     def _count_elements(self, root: LexborNode) -> None:
-        """Fill ``stats_by_id`` with the counts of all elements in ``root``, and collect its ``_landmarks``.
+        """Store the counts of ``root`` and of all elements in it in ``stats_by_id``, and collect the ``_landmarks``.
 
         The local totals count everything from the beginning of the page. The counts of an element are the totals at its
         end minus the totals at its start.

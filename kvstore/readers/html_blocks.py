@@ -111,21 +111,21 @@ class _PageWalker:
             tag = node.tag or ""  # begins with a letter only for an element; "-text" is a text
             if tag == "-text":
                 self.container.inline.add_text(node.text_content or "")
-            elif tag[:1].isalpha() and not self._skip_if_not_content(node, tag):
+            elif tag[:1].isalpha() and not self._try_skip(node, tag):
                 if tag not in _BLOCK_TAGS:
                     previous = node.prev
                     if previous is not None and _are_separate_words(previous, node, self._term_depth > 0):
                         self.container.inline.separate_words()
-                if not ((tag in _WHOLE_TAGS or self._toc_depth) and self._read_whole_element(node, tag)):
+                if not ((tag in _WHOLE_TAGS or self._toc_depth) and self._try_read_whole(node, tag)):
                     stack.append((node, self._enter_node(node, tag)))
                     node = node.child
                     continue
             node = node.next
 
-    def _skip_if_not_content(self, node: LexborNode, tag: str) -> bool:
-        """Return True if an element must be skipped, because it is a form control, a script or navigation.
+    def _try_skip(self, node: LexborNode, tag: str) -> bool:
+        """Return True if the walk must skip an element, because it is a form control, a script or navigation.
 
-        Navigation is added to ``left_out``.
+        Navigation is also added to ``left_out``.
         """
         if tag in CONTROL_TAGS and self._navigation.is_control(node, tag):
             return True
@@ -141,8 +141,8 @@ class _PageWalker:
         )
         return True
 
-    def _read_whole_element(self, node: LexborNode, tag: str) -> bool:
-        """Read or skip an element with all its children and return True; return False if the walk must enter it.
+    def _try_read_whole(self, node: LexborNode, tag: str) -> bool:
+        """Convert or skip an element with all its children and return True, or return False if the walk must enter it.
 
         It skips links that consist of an anchor symbol (``¶``), the label inside a table of contents, and pictures
         whose text repeats a title or caption.
@@ -306,7 +306,7 @@ class _PageWalker:
         start = node.attributes.get("start") or "1"
         has_valid_start = start.isascii() and start.isdigit() and len(start) <= MAX_DIGITS
         first_number = int(start) if has_valid_start else 1
-        html_list = HtmlList(first_number if tag == "ol" else None, self._toc_depth > 0)
+        html_list = HtmlList(first_number if tag == "ol" else None, in_toc=self._toc_depth > 0)
         self._open_structures.append(html_list)
 
         def leave() -> None:
@@ -378,7 +378,7 @@ class _PageWalker:
 
 
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
-    """True if two adjacent elements are separate words, although no white space is between them, only their styles.
+    """True if two adjacent elements without white space between them are separate words, which only styles separate.
 
     In a ``<dt>`` (``in_term``), a ``<span>`` after the term is a separate remark, such as the type of a parameter.
     """

@@ -93,10 +93,10 @@ def has_text_beside_links(node: LexborNode, tag: str, stats: ElementStats, analy
 
 
 def is_pagination(stats: ElementStats, class_match: re.Match[str] | None, in_content: bool) -> bool:
-    """True if an element turns pages: it has links to the previous, next or parent page, and little other text.
+    """True if an element is pagination: links to the previous, next or parent page, with little other text.
 
-    Links to other standard pages of a site, such as "Contact", count too; inside the content (``in_content``), they
-    suffice alone only before its first heading. ``stats`` are the counts of the text and links of the element.
+    Links to other standard pages of a site, such as "Contact", count too. Inside the content (``in_content``), they
+    are not enough alone, except before its first heading. ``stats`` are the counts of the element's text and links.
     ``class_match`` is the match of a navigation pattern in its class or id, or None; with a match, more text is
     allowed.
     """

@@ -287,14 +287,14 @@ class NavigationFilter:
             return "page controls"
         if tag in _PART_TAGS:
             return None
-        if is_pagination(stats, class_match, in_content) and not self._is_in_sentence(node, tag, stats):
+        if is_pagination(stats, class_match, in_content) and not self._is_in_running_text(node, tag, stats):
             return "pagination"
         if in_content and tag in INLINE_TAGS:
             return None
         if self._lists_contents(node, tag, stats, has_navigation_name=class_match is not None):
             return "table of contents"
         if class_match is not None and stats.unlinked_length <= stats.linked_length and not stats.prose_length:
-            reason = _find_class_reason(tag, stats, class_and_id, class_match)
+            reason = _find_reason_in_class(tag, stats, class_and_id, class_match)
             if reason is not None or tag in ("table", "dl"):  # links in a table or a glossary are data
                 return reason
         is_short = stats.text_length <= _MAX_TEASER_CHARACTERS * stats.num_site_links
@@ -323,8 +323,8 @@ class NavigationFilter:
             return False
         return is_standalone(node, tag, stats, self.analysis)
 
-    def _is_in_sentence(self, node: LexborNode, tag: str, stats: ElementStats) -> bool:
-        """True if an element is inline, and next to other text or in a heading, a term or code."""
+    def _is_in_running_text(self, node: LexborNode, tag: str, stats: ElementStats) -> bool:
+        """True if an element is inline, and is next to other text, or in a heading, a term or code."""
         if tag not in INLINE_TAGS:
             return False
         return not is_standalone(node, tag, stats, self.analysis) or is_in_heading_or_code(node)
@@ -388,11 +388,11 @@ class NavigationFilter:
         return None
 
 
-def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_match: re.Match[str]) -> str | None:
+def _find_reason_in_class(tag: str, stats: ElementStats, class_and_id: str, class_match: re.Match[str]) -> str | None:
     """Return the reason to leave out the links of an element because of its class or id, or None to keep them.
 
-    ``class_and_id`` is its class and id in lowercase, and ``class_match`` the match of ``_NAVIGATION_NAME_PATTERN`` in
-    them, whose named groups say the meaning of the name: ``contents``, ``navigation``, ``aside`` or ``footer``.
+    ``class_and_id`` is its class and id in lowercase. ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in
+    them; its named group is the meaning of the name: ``contents``, ``navigation``, ``aside`` or ``footer``.
     ``stats`` are the counts of its text and links.
     """
     if class_match["contents"]:

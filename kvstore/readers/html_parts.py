@@ -108,7 +108,7 @@ class BlockContainer:
 
     def finish_blocks(self) -> list[MarkdownBlock]:
         """End the current paragraph and return all blocks."""
-        self.add_blocks()
+        self.add_blocks()  # ends the paragraph, and a label that waits for one
         return self.blocks
 
 

@@ -57,8 +57,8 @@ class MacroTable:
         """Return a macro of the file by its name, or None if the file does not define it."""
         return self._macros.get(name)
 
-    def count_expansion(self, expansion: str) -> None:
-        """Subtract the characters of an expansion, and a fixed cost, from the characters left for the file.
+    def deduct_expansion(self, expansion: str) -> None:
+        """Deduct the length of an expansion, and a fixed cost, from the number of characters that macros may still add.
 
         Raises EndlessMacrosError if none are left.
         """
@@ -124,7 +124,7 @@ class LatexCursor:
 
         Raises EndlessMacrosError if the macros of the file have expanded to too many characters.
         """
-        self._macros.count_expansion(text)
+        self._macros.deduct_expansion(text)
         # Drop the source that is already read, so that nested macros do not make the text grow without limit.
         self._text = text + self._text[self._offset :]
         self._offset = 0
@@ -149,7 +149,7 @@ class LatexCursor:
             self._skip_space()
         self._insert_source(expansion)
 
-    def _read_definition(self, command: str) -> None:
+    def _store_definition(self, command: str) -> None:
         """Read the definition of a macro after ``command``, such as ``newcommand``, and store the macro.
 
         A macro with an invalid name, or with the name of a command that the reader needs, is not stored.
@@ -173,7 +173,7 @@ class LatexCursor:
         if name not in PROTECTED_COMMANDS:
             self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
 
-    def _read_plain_definition(self, command: str) -> None:
+    def _store_plain_definition(self, command: str) -> None:
         """Read the definition of a macro after ``command``: ``def``, ``gdef`` or ``edef``, and store the macro.
 
         The definition after ``let`` and a macro with text between its parameters (``#1.#2``) are not stored.

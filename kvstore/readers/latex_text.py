@@ -89,17 +89,13 @@ class LatexSource(MacroTable):
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
         if begin >= 0:
-            self._parse_blocks(self._text[:begin], depth=0)  # for its definitions and the title
+            _LatexText(self, self._text[:begin], depth=0).parse_blocks()  # for its definitions and the title
             body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
-        blocks = self._parse_blocks(body, depth=0)
+        blocks = _LatexText(self, body, depth=0).parse_blocks()
         if self.title:
             blocks = [make_heading(1, self.title), *blocks]
         footnotes = enumerate(self._footnotes, 1)
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in footnotes if text)]
-
-    def _parse_blocks(self, text: str, depth: int) -> list[MarkdownBlock]:
-        """Return the Markdown blocks of the LaTeX source ``text``, which is nested ``depth`` levels deep."""
-        return _LatexText(self, text, depth).parse_blocks()
 
     def render_line(self, text: str, depth: int, plain: bool = True) -> str:
         """Return LaTeX source as one line of plain text, or of Markdown if not ``plain``.
@@ -109,7 +105,7 @@ class LatexSource(MacroTable):
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
         line = render_one_line(_LatexText(self, text, depth + 1, plain).parse_blocks())
-        return line.removeprefix("\\")  # a paragraph begins with it if its first character could be markup
+        return line.removeprefix("\\")  # the backslash escapes a first character that could begin another block
 
     def add_footnote(self, text: str, depth: int) -> str:
         """Store a footnote with the LaTeX source ``text``, and return the reference to it, such as ``[1]``.
@@ -149,13 +145,13 @@ class _LatexText(LatexCursor):
             if kind == "text":
                 self._inline.add_text(convert_ascii_punctuation(token[0]))
             elif kind == "command":
-                self._read_command(token["command"])
+                self._handle_command(token["command"])
             elif kind == "symbol":
-                self._read_symbol(token["symbol"])
+                self._handle_symbol(token["symbol"])
             elif kind == "break":
                 self._flush_paragraph()
             elif kind == "math":
-                self._read_formula(token[0])
+                self._add_formula(token[0])
             elif kind == "tilde" or kind == "cell":
                 self._inline.add_text(" ")
             # Braces only group, and comments are dropped.
@@ -173,22 +169,22 @@ class _LatexText(LatexCursor):
 
     # --- commands -----------------------------------------------------------------------------------------------------
 
-    def _read_symbol(self, symbol: str) -> None:
+    def _handle_symbol(self, symbol: str) -> None:
         """Process a command whose name is one character, ``symbol``, such as ``\\%``; drop an unknown one."""
         if symbol == "\\":
             self._offset += self._text.startswith("*", self._offset)  # \\*[2pt]: no page break, extra space
             self._read_option()
             self._inline.break_line()
         elif symbol in "([":
-            self._read_formula("\\" + symbol)
+            self._add_formula("\\" + symbol)
         elif symbol in ACCENTS:
-            self._read_accent(symbol)
+            self._add_accent(symbol)
         elif symbol in "%&$#_{} ~\n":
             self._inline.add_text(" " if symbol in " \n" else symbol)
         elif symbol in ",;:> ":
             self._inline.add_text(" " if symbol != ":" else "")
 
-    def _read_accent(self, accent: str) -> None:
+    def _add_accent(self, accent: str) -> None:
         """Read the argument of an accent command, and add it; its first letter and the ``accent`` are one character."""
         letter = self._read_argument()
         letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
@@ -196,17 +192,17 @@ class _LatexText(LatexCursor):
         if letter_text:
             self._inline.add_text(unicodedata.normalize("NFC", letter_text[0] + ACCENTS[accent]) + letter_text[1:])
 
-    def _read_command(self, name: str) -> None:
+    def _handle_command(self, name: str) -> None:
         """Process a command whose name is a word: a macro of the file, or a command that the reader knows."""
         macro = self._source.get_macro(name)
         if macro is not None:
             self._expand_macro(macro)
         elif name == "begin":
-            self._read_environment()
+            self._handle_environment()
         elif name == "end":
             self._read_argument()
         elif name in DEFINITION_COMMANDS:
-            self._read_definition(name)
+            self._store_definition(name)
         elif name in ("newenvironment", "renewenvironment", "newenvironment*"):
             # The name, the number of arguments, the default of the first one, the beginning and the end are skipped.
             self._read_argument()
@@ -215,9 +211,9 @@ class _LatexText(LatexCursor):
             self._read_argument()
             self._read_argument()
         elif name in ("def", "gdef", "edef", "let"):
-            self._read_plain_definition(name)
+            self._store_plain_definition(name)
         elif name in ("title", "author", "date"):
-            self._read_metadata(name)
+            self._store_metadata(name)
         elif name.rstrip("*") in SECTION_LEVELS:
             self._read_option()
             title = self._source.render_line(self._read_argument(), self._depth)
@@ -234,20 +230,20 @@ class _LatexText(LatexCursor):
                 self._read_argument()  # the kind of the captioned object
             self._add_blocks(*self._parse_inner(self._read_argument()))
         elif name in ("verb", "verb*", "lstinline", "mintinline"):
-            self._read_verbatim(name)
+            self._add_verbatim(name)
         elif name in ("href", "url", "nolinkurl"):
             address = self._read_argument().replace("\\", "")
             self._inline.add_text(
                 self._source.render_line(self._read_argument(), self._depth) if name == "href" else address
             )
         elif name in REFERENCE_COMMANDS:
-            self._read_reference()
+            self._add_reference_notes()
         elif name in PARAGRAPH_COMMANDS or name == "item":  # outside a list
             self._flush_paragraph()
         else:
-            self._read_inline_command(name)
+            self._handle_inline_command(name)
 
-    def _read_inline_command(self, name: str) -> None:
+    def _handle_inline_command(self, name: str) -> None:
         """Process a command within a paragraph, such as emphasis; record an included file; skip any other."""
         if name == "hline":
             pass  # a rule of a table
@@ -264,7 +260,7 @@ class _LatexText(LatexCursor):
             self._add_running_text(self._read_argument())
             self._inline.add_text("”")
         elif name in ACCENTS:
-            self._read_accent(name)
+            self._add_accent(name)
         elif name in LETTERS:
             self._inline.add_text(LETTERS[name])
             if self._text.startswith("{}", self._offset):
@@ -274,7 +270,7 @@ class _LatexText(LatexCursor):
                 following_text = self._text[self._offset : self._offset + _MAX_SKIPPED_SPACES]
                 self._offset += len(following_text) - len(following_text.lstrip(" \t"))
         elif name in ("SI", "qty", "si", "unit"):
-            self._read_quantity(has_number=name in ("SI", "qty"))
+            self._add_quantity(has_number=name in ("SI", "qty"))
         elif name in ("input", "include", "subfile", "import"):
             file = self._read_argument()
             if file.strip():
@@ -309,7 +305,7 @@ class _LatexText(LatexCursor):
             return list(map(make_paragraph, filter(None, [self._source.render_line(text, self._depth)])))
         return _LatexText(self._source, text, self._depth + 1).parse_blocks()
 
-    def _read_metadata(self, name: str) -> None:
+    def _store_metadata(self, name: str) -> None:
         """Store the argument of ``title``, ``author`` or ``date`` as title or in ``meta``; the first of each counts."""
         self._read_option()
         source = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._read_argument())
@@ -320,8 +316,11 @@ class _LatexText(LatexCursor):
         elif line and name != "title":
             self._source.meta.setdefault(name, line)
 
-    def _read_verbatim(self, name: str) -> None:
-        """Add the code after a command such as ``verb``: in braces, or between two equal characters on one line."""
+    def _add_verbatim(self, name: str) -> None:
+        """Add the code after a command such as ``verb``: in braces, or between two equal characters on one line.
+
+        If the second one is missing, nothing is added, and the code is read as text.
+        """
         if name == "mintinline":
             self._read_argument()  # the language
         if not name.startswith("verb"):
@@ -337,7 +336,7 @@ class _LatexText(LatexCursor):
         self._inline.add_code(self._text[self._offset + 1 : end])
         self._offset = end + 1
 
-    def _read_quantity(self, *, has_number: bool) -> None:
+    def _add_quantity(self, *, has_number: bool) -> None:
         r"""Read the arguments of a command of the package siunitx, and add a number with its unit, or only a unit.
 
         ``has_number`` is true for ``\SI`` and ``\qty``.
@@ -347,15 +346,15 @@ class _LatexText(LatexCursor):
         unit = format_unit(self._read_argument())
         self._inline.add_text(f"{number} {unit}" if number and unit else number or unit)
 
-    def _read_reference(self) -> None:
-        """Skip the arguments of a citation or reference, but add its notes (``\\cite[page 3]{key}``) in parentheses."""
+    def _add_reference_notes(self) -> None:
+        """Read the arguments of a citation or reference, and add only its notes (``\\cite[page 3]{key}``)."""
         options = [self._read_option(), self._read_option()]
         self._read_argument()
         notes = [self._source.render_line(option, self._depth) for option in options if option]
         if notes:
             self._inline.add_text(f"({'; '.join(notes)})")
 
-    def _read_formula(self, opening: str) -> None:
+    def _add_formula(self, opening: str) -> None:
         """Read the formula after the delimiter ``opening`` up to the closing delimiter, and add its source.
 
         A displayed formula (``$$`` or ``\\[``) becomes a paragraph. If the formula is not closed, ``$`` or ``$$``
@@ -382,7 +381,7 @@ class _LatexText(LatexCursor):
 
     # --- environments -------------------------------------------------------------------------------------------------
 
-    def _read_environment(self) -> None:
+    def _handle_environment(self) -> None:
         r"""Read the environment after ``\begin``, such as a table or a list, and add its blocks."""
         name_match = ENVIRONMENT_PATTERN.match(self._text, self._offset)
         if name_match is None:
@@ -464,7 +463,7 @@ class _LatexText(LatexCursor):
             if option is None and not items and not text.strip():
                 continue
             blocks = self._parse_inner(text)
-            # Text without an item command before it is not an item.
+            # Text before the first item command is not an item.
             if option is None and not items and not re.search(r"\\(?:bib)?item\b", body[: len(body) - len(text)]):
                 self._add_blocks(*blocks)
                 continue

@@ -46,7 +46,7 @@ class ProtectedTexts:
     """
 
     def __init__(self) -> None:
-        """Start without protected texts."""
+        """Create an empty store for the texts behind placeholders."""
         self._texts: list[str] = []
 
     def protect(self, text: str) -> str:

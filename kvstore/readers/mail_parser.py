@@ -91,8 +91,8 @@ class _MailPolicy(policy.EmailPolicy):
         return name, value
 
     def header_fetch_parse(self, name: str, value: Any) -> Any:
-        """Return the parsed value of a field. It is cached, because the reader reads a field several times."""
-        return _parse_field(name, value)
+        """Return the parsed value of a field."""
+        return _parse_field(name, value)  # cached, because the reader reads a field several times
 
 
 @lru_cache(maxsize=16)

@@ -66,8 +66,11 @@ class IndentLevel:
             self.blocks += blocks
 
     def open_item(self, item: ManualItem) -> None:
-        """Begin an item of the list; a bulleted item after a numbered one, or the reverse, begins another list."""
-        if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):  # only one of them is a bullet
+        """Begin an item of the list. A numbered item after one that is not numbered, or the reverse, begins a new list.
+
+        Terms are not numbered; like bullets, they have the marker ``-``.
+        """
+        if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):  # only one of them is numbered
             self.close_list()
         self.is_list_ending = False
         self.items.append(item)
@@ -124,9 +127,10 @@ class ManualBlocks:
         return self._levels[0].blocks
 
     def _add_source(self, source: str) -> None:
-        """Add ``source``, a line with roff escapes, to the open code block, term, bibliography entry or paragraph.
+        """Add ``source``, a line with roff escapes, to the open code block, bibliographic reference or paragraph.
 
-        A blank line ends the paragraph.
+        A blank line ends the paragraph. If a macro waits for this line, such as ``.TP`` for its term, the line goes to
+        the ``_next_line_handler``.
         """
         is_continued = source.endswith("\\c")
         if self._code_lines is not None:
@@ -181,7 +185,7 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     def _finish_open_text(self) -> None:
-        """End the open code block, paragraph or term, because a list item begins."""
+        """End the open code block and paragraph, and stop waiting for the line of a term, because an item begins."""
         self._finish_code()
         self._flush_paragraph()
         self._next_line_handler = None
@@ -213,9 +217,10 @@ class ManualBlocks:
             self._code_lines = []
 
     def _unindent(self, macro_args: str) -> None:
-        """Handle the macro ``.RE``: return to the indentation before the last ``.RS``; code around it continues.
+        """Handle the macro ``.RE``: end the level that the last ``.RS`` opened; an open code block continues after it.
 
-        A level beyond the maximum depth was only counted, so its end only lowers the count.
+        A level beyond the maximum depth was only counted, so its end only lowers the count. If no level is open, or the
+        innermost one is an mdoc list, only the paragraph ends.
         """
         was_code = self._code_lines is not None
         self._finish_code()

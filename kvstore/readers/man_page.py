@@ -124,8 +124,9 @@ class _ManualPage(ManualBlocks):
         return [self._roff.render_text(token) + mark for token, mark in zip(tokens, marks, strict=True)]
 
     def _add_mdoc_line(self, tokens: Sequence[str]) -> None:
-        """Add a line of inline mdoc macros to the open code block, term, bibliographic reference or paragraph.
+        """Add a line of inline mdoc macros to the open code block or paragraph, or a field (``%T``) to the reference.
 
+        If a macro waits for this line, such as ``.TP`` for its term, the line goes to the ``_next_line_handler``.
         ``tokens`` are the first macro and its arguments, some of which are macros.
         """
         if self._code_lines is not None:
@@ -179,9 +180,9 @@ class _ManualPage(ManualBlocks):
 
     def _store_document_date(self, macro_args: str) -> None:
         """Handle the macro ``.Dd``: store the date in ``meta``."""
-        # "$Mdocdate: March 2 2026 $" becomes "March 2 2026".
-        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", collapse_whitespace(self._roff.render_text(macro_args)))
-        if date and date != "$Mdocdate$":
+        date = collapse_whitespace(self._roff.render_text(macro_args))
+        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", date)  # "$Mdocdate: March 2 2026 $" is March 2 2026
+        if date:
             self.meta["date"] = date
 
     def _store_system(self, macro_args: str) -> None:
@@ -247,7 +248,7 @@ class _ManualPage(ManualBlocks):
         self._pass_next_line_to(lambda term: self._levels[-1].open_item(make_item(term)))
 
     def _add_further_term(self, macro_args: str) -> None:
-        """Handle the macro ``.TQ``: the next line is another term of the last item; if that has text, of a new item."""
+        """Handle the macro ``.TQ``: the next line is another term of the last item, or a new item if that has text."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
@@ -327,7 +328,7 @@ class _ManualPage(ManualBlocks):
             self._num_excess_levels += 1
 
     def _finish_list(self, macro_args: str) -> None:
-        """Handle the mdoc macro ``.El``: end the innermost list, unless it was too deeply nested to be begun."""
+        """Handle the mdoc macro ``.El``: end the innermost list, which was only counted if it is too deep."""
         self._finish_code()
         self._flush_paragraph()
         self._next_line_handler = None

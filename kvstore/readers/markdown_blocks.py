@@ -65,7 +65,8 @@ class InlineBuilder:
         self.plain = plain
         self._texts: list[str] = []
         self._images: list[str] = []  # alternative texts, which are also in ``_texts``
-        # The number of texts up to the end of the last code, and of the last emphasis; -1 if nothing can continue it.
+        # The length of ``_texts`` after the last code, and after the last emphasis, to detect text that directly
+        # continues it; -1 if none can.
         self._code_end = -1
         self._emphasis_end = -1
         self._is_emphasized = False  # True within emphasis
@@ -95,7 +96,10 @@ class InlineBuilder:
         self._needs_space = True
 
     def add_image(self, alternative: str) -> None:
-        """Add the alternative text of an image, separated from the words around it."""
+        """Add the alternative text of an image, separated from the words around it.
+
+        Unless it is blank, it is also recorded for :meth:`take_lone_images`.
+        """
         alternative = alternative.translate(_INVISIBLE_CHARACTERS)
         if alternative.strip():
             self._images.append(alternative)
@@ -149,7 +153,8 @@ class InlineBuilder:
         num_takes, start = emphasis_start
         text = "".join(self._texts[start:])
         stripped = text.strip()
-        if num_takes != self._num_takes or "\n\n" in stripped:  # it spans several blocks
+        # The text spans several blocks if take_paragraphs was called within it, or if it has several paragraphs.
+        if num_takes != self._num_takes or "\n\n" in stripped:
             return
         if not stripped or "*" in stripped or stripped[0] == stripped[-1] == "`":
             return
@@ -170,15 +175,15 @@ class InlineBuilder:
         return next((text[-1] for text in reversed(self._texts) if text), "")
 
     def take_lone_images(self) -> list[str]:
-        """Return the alternative texts of the images, and clear them, if nothing else was collected.
+        """If only images were collected, return their alternative texts and discard the collected text.
 
-        Otherwise, return an empty list.
+        Otherwise, return an empty list and change nothing.
         """
         images = self._images.copy()
         # Emphasis around an image adds stars.
         if not images or _remove_spaces_and_stars("".join(self._texts)) != _remove_spaces_and_stars("".join(images)):
             return []
-        self.take_paragraphs()
+        self.take_paragraphs()  # discards the text
         return images
 
     def take_paragraphs(self) -> list[str]:

@@ -230,7 +230,7 @@ class MdocInterpreter:
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
         """Return the standard sentence on exit statuses or return values that ``macro`` (``Ex`` or ``Rv``) inserts.
 
-        ``names`` are the commands or functions of the sentence; empty for the documented name.
+        ``names`` are the commands or functions in the sentence; if it is empty, the sentence has the documented name.
         """
         names_text = ", ".join(names) or self.name
         if macro == "Ex":

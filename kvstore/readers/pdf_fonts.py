@@ -94,9 +94,9 @@ class PenTracker:
                 self._state = replace(self._state, horizontal_scale=operand / 100)
 
     def _select_font(self, name: str, size: Any) -> None:
-        """Handle the operator ``Tf``: select a font of the page by its resource name, in a size in text units.
+        """Handle the operator ``Tf``: select the font with the resource ``name``, in ``size`` text units.
 
-        The widths of a font that cannot be read are None. They are cached by the font object.
+        The widths of a font that cannot be read are None. Widths are cached for each font object.
         """
         is_single_byte = False
         font_widths: _FontWidths | None = None
@@ -109,8 +109,8 @@ class PenTracker:
             font_widths = self._widths_by_font[id(font)][1]
         except Exception:  # a missing, damaged or unknown font has no widths
             pass
-        height = float(size) if isinstance(size, (int, float)) else 0.0
-        self._state = replace(self._state, font_widths=font_widths, is_single_byte=is_single_byte, size=height)
+        font_size = float(size) if isinstance(size, (int, float)) else 0.0
+        self._state = replace(self._state, font_widths=font_widths, is_single_byte=is_single_byte, size=font_size)
 
     def measure_advance(self, operands: Sequence[Any]) -> float | None:
         """Return how far the text that the operator TJ shows moves the pen, in text units.
@@ -139,7 +139,7 @@ class PenTracker:
         return (glyph_widths * state.size / GLYPH_UNITS + spacing) * state.horizontal_scale
 
     def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
-        """Return the operands of TJ, with spacings that separate words replaced by gaps between strings.
+        """Return the operands of TJ, with gaps (numbers) in place of spacings that separate words.
 
         Ghostscript writes text of groff in this way: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and
         in ``(eg a)`` a negative ``Tw`` cancels the whole space. Longer strings with a wide ``Tc`` are letterspaced.

@@ -343,16 +343,16 @@ def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
     """
     pen.start_page(page)
     collector = _LineCollector(pen)
-    with _show_as_arrays(page):
+    with _use_array_operators(page):
         page.extract_text(visitor_operand_before=collector.track_operator, visitor_text=collector.collect_text)
     return _reorder_columns(_attach_markers(collector.lines))
 
 
 @contextmanager
-def _show_as_arrays(page: Any) -> Iterator[None]:
-    """In the ``with`` block, replace the text operators of a page with TJ, which can have gaps (PDF 32000-1, 9.4.3).
+def _use_array_operators(page: Any) -> Iterator[None]:
+    """Replace the other text operators of a page with TJ, which takes an array of texts, in the ``with`` block.
 
-    The content of form XObjects and invalid content are unchanged.
+    The result looks the same (PDF 32000-1, 9.4.3). The content of form XObjects and invalid content are unchanged.
     """
     from pypdf.generic import ArrayObject, ContentStream, NameObject, StreamObject
 

@@ -90,10 +90,10 @@ class ParsedTable(NamedTuple):
 
 
 def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
-    """Parse the simple table that begins at line ``table_start``; return None if it has no closing border."""
+    """Parse the simple table whose top border is line ``table_start``; return None if it has no closing border."""
     # A border is a line such as "=====  ===".
     borders = [index for index in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[index])]
-    # The table ends at the first border that a blank line follows, except the border above it.
+    # The table ends at the first border, other than its top border, that a blank line follows.
     next_lines = (border + 1 for border in borders[1:] if border + 1 < len(lines))
     table_end = next((index for index in next_lines if not lines[index]), len(lines))
     borders = [border for border in borders if border < table_end]
@@ -159,7 +159,7 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
         next_cells = list(cells)  # the row below this line, if a cell ends here
         has_ended_cell = False
         for cell in _iter_line_cells(line, border_offsets):
-            if cell.text is not None:
+            if cell.text is not None:  # None: the line is the lower border of the cell
                 cells[cell.start].append(cell.text)
                 continue
             next_cells[cell.start : cell.end] = [[] for _ in range(cell.start, cell.end)]

@@ -145,7 +145,7 @@ class RoffInterpreter:
             elif name == "nr":
                 self._set_register(_strip_comment(args))
             elif name in ("als", "rn"):
-                self._name_macro(name, split_arguments(_strip_comment(args)))
+                self._alias_or_rename_macro(name, split_arguments(_strip_comment(args)))
             elif name in self._macros and name not in self._native_macros:
                 self._expand_macro(name, _strip_comment(args))
             else:
@@ -182,7 +182,7 @@ class RoffInterpreter:
             if escape["string"]:
                 string_name = _strip_brackets(escape["string"]).split(" ")[0]  # without the arguments of the string
                 value = self._strings.get(string_name, "")
-                self._count_expansion(value)
+                self._deduct_expansion(value)
                 return self.render_text(value, depth + 1)[:_MAX_STRING_CHARACTERS] if depth < _MAX_STRING_DEPTH else ""
             if escape["register"]:
                 return str(self._registers.get(_strip_brackets(escape["register"].lstrip("+-")), 0))
@@ -303,10 +303,11 @@ class RoffInterpreter:
             previous = self._registers.get(register, 0) if amount[0] in "+-" else 0
             self._registers[register] = previous + int(amount.rstrip(_SCALING_UNITS))
 
-    def _name_macro(self, request: str, names: list[str]) -> None:
-        """Give a macro another name (``.als new old``), or rename it (``.rn old new``).
+    def _alias_or_rename_macro(self, request: str, names: list[str]) -> None:
+        """Give a macro a second name (``.als new old``), or rename it (``.rn old new``).
 
-        ``names`` are the words after the ``request``, ``als`` or ``rn``; other numbers of words are ignored.
+        ``names`` are the words after the ``request``, ``als`` or ``rn``. Nothing changes if they are not two, or if
+        there is no macro with the old name.
         """
         if len(names) != 2:
             return
@@ -330,10 +331,10 @@ class RoffInterpreter:
             return arguments[position - 1] if 0 < position <= len(arguments) else ""
 
         body = [re.sub(r"\\\\?\$([\d*@])", get_argument, line).replace("\\\\", "\\") for line in self._macros[name]]
-        self._count_expansion(*body)
+        self._deduct_expansion(*body)
         self._pending_lines.extendleft(reversed(body))
 
-    def _count_expansion(self, *expansions: str) -> None:
+    def _deduct_expansion(self, *expansions: str) -> None:
         """Subtract the cost of an expansion, a string or the lines of a macro, from the characters left for the page.
 
         The expansion and each line have a fixed cost in addition to their characters, so that endless empty expansions

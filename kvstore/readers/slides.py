@@ -165,8 +165,8 @@ def _get_paragraph_text(paragraph: Any) -> str:
 def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return the text of a shape as blocks, in which some paragraphs become nested list items.
 
-    These are the paragraphs with a bullet or below the first level, and all paragraphs of a placeholder with several,
-    unless their bullet is switched off.
+    These are the paragraphs with a bullet or below the first level. In a placeholder with several paragraphs, they are
+    all paragraphs. A paragraph whose bullet is switched off is not an item.
     """
     builder = BlockBuilder()  # combines consecutive items to lists
     paragraphs = [(paragraph, _get_paragraph_text(paragraph._p)) for paragraph in shape.text_frame.paragraphs]

@@ -135,7 +135,10 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[_CodeDefinition
 
 
 def _is_definition(node: Any) -> bool:
-    """True if a node of the syntax tree has a body or is not a type specifier: ``struct point p;`` only uses a type."""
+    """True if a node whose type can be a definition is one.
+
+    A type specifier without a body only uses the type, as in ``struct point p;``.
+    """
     return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
 
 

@@ -48,7 +48,7 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     if num_characters > _MAX_DATA_CHARACTERS:
         yield SkippedPart(origin.name, "data of over a million characters")
         return
-    blocks = _make_lists(_list_content(root, level=2))
+    blocks = _combine_items(_list_content(root, level=2))
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = _find_label(root)
@@ -86,7 +86,7 @@ def _build_document(record: Element, default_key: str) -> RawDocument:
     if has_only_fields:
         text, format = format_entry(((name, value) for name, _, value in lines), ()), "text"
     else:
-        text = join_blocks([*([make_heading(1, title)] if title else []), *_make_lists(content)]) + "\n"
+        text = join_blocks([*([make_heading(1, title)] if title else []), *_combine_items(content)]) + "\n"
         format = "markdown"
     return RawDocument(identifier or default_key, title or None, text, meta, format, other_key=other_key)
 
@@ -110,7 +110,7 @@ def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
         if not len(child) or is_mixed:
             if description := _describe_element(child):
                 content.append([MarkdownBlock("paragraph", description)])
-        elif inner_blocks := _make_lists(_list_content(child, level + 1)):
+        elif inner_blocks := _combine_items(_list_content(child, level + 1)):
             if level <= _MAX_HEADING_LEVEL:
                 content += [make_heading(level, f"{name} {_find_label(child)}".strip()), *inner_blocks]
             elif level < _MAX_HEADING_LEVEL + _MAX_LIST_DEPTH:
@@ -122,7 +122,7 @@ def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
     return content
 
 
-def _make_lists(content: Iterable[_BlockOrItem]) -> list[MarkdownBlock]:
+def _combine_items(content: Iterable[_BlockOrItem]) -> list[MarkdownBlock]:
     """Return the blocks of ``content``, with adjacent list items (lists of blocks) combined into one list."""
     blocks: list[MarkdownBlock] = []
     items: list[ListItem] = []

@@ -110,7 +110,7 @@ class _TreeParser:
 
     def add_text(self, text: str) -> None:
         """Add text at the current position of the tree; raises XmlError above the limit of characters."""
-        self._count_characters(len(text))
+        self._deduct_characters(len(text))
         self._builder.data(text)
 
     def _start_element(self, name: str, attributes: dict[str, str]) -> None:
@@ -118,7 +118,7 @@ class _TreeParser:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise XmlError(f"nests elements more than {_MAX_DEPTH} levels deep")
-        self._count_characters(sum(map(len, attributes.values())))
+        self._deduct_characters(sum(map(len, attributes.values())))
         self._builder.start(_format_name(name), {_format_name(key): value for key, value in attributes.items()})
 
     def _end_element(self, name: str) -> None:
@@ -126,8 +126,11 @@ class _TreeParser:
         self._depth -= 1
         self._builder.end(_format_name(name))
 
-    def _count_characters(self, size: int) -> None:
-        """Subtract the ``size`` of a text from the limit of characters of the tree; raises XmlError above the limit."""
+    def _deduct_characters(self, size: int) -> None:
+        """Deduct ``size`` from the number of characters that the tree may still add, if that number is limited.
+
+        Raises XmlError if it becomes negative.
+        """
         if self._characters_left is not None:
             self._characters_left -= size
             if self._characters_left < 0:

@@ -27,9 +27,9 @@ class Assignments(NamedTuple):
 
     If the content changes, the query also returns the old content, as the last value of each row.
 
-    ``source`` is the text after SET, and ``offset_map`` maps offsets in the query to offsets in it. ``expression_ends``
-    has, for each parenthesis that closes a value or the condition in the query, its offset and the
-    word ``value`` or ``condition`` for the error message.
+    ``source`` is the text after SET, and ``offset_map`` maps offsets in the query to offsets in the source. In the
+    query, a parenthesis closes each value and the condition; ``expression_ends`` has, by its offset, the word ``value``
+    or ``condition`` for the error message.
     """
 
     columns: tuple[str, ...]
@@ -39,8 +39,12 @@ class Assignments(NamedTuple):
     expression_ends: dict[int, str]
 
     def make_error(self, offset: int | None, reason: str) -> ConditionError:
-        """Return an error with this ``reason`` for an offset in the query (None: unknown); it points at the source."""
-        if offset in self.expression_ends:  # a parenthesis of the query that closes a value or the condition
+        """Return an error for an ``offset`` in the query (None: unknown), which points to the place in the source.
+
+        ``reason`` is replaced if SQLite stumbles over a parenthesis that the user did not write: the one after a value
+        or the condition (``expression_ends``), which then is incomplete.
+        """
+        if offset in self.expression_ends:
             reason = f"the {self.expression_ends[offset]} ends too early"
         return ConditionError(self.source, None if offset is None else map_offset(offset, self.offset_map), reason)
 

@@ -197,7 +197,7 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
         is_number = not isinstance(value, str)
         if is_number != (field.name in NUMBER_COLUMNS):
             return _NEVER  # a number is never equal to a text, and never before or after it
-    # Exists: one element of a list suffices. Same kind: a number is never compared with a text in a list.
+    # One element of a list suffices (Exists), and a number is not compared with a text in the list (same_kind).
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 
 

@@ -300,7 +300,7 @@ class _ConditionParser:
     def _parse_full_text(self, field: Field) -> Condition:
         """Parse the full-text query after ``field MATCH``, and return the condition.
 
-        Raises ConditionError for an invalid query, because SQLite would not report it if it reads no document. Raises
+        Raises ConditionError for an invalid query, which SQLite reports only if it checks a document. Raises
         UnsupportedForm if the query is not a text.
         """
         offset = self._tokens[self._position].start if self._position < len(self._tokens) else 0

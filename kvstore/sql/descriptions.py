@@ -93,6 +93,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
         # The number of facts of each kind, such as triples, that the user stated for the document.
         **{fact_kind.plural: 0 for fact_kind in list_document_fact_kinds()},
         **{kind.plural: kind.count_items(value) for kind, _, value in iter_document_facts(state, record)},
+        # The entities that are known because the document has facts, such as edges, with their names.
         "introduces": sorted(
             {state.entities.get(entity_id).name for entity_id, _, _ in state.entities.iter_introduced_names(record.id)}
         ),

@@ -129,8 +129,12 @@ def _evaluate_condition(
 
 
 def _iter_matching(state: State, condition: Condition, candidate_ids: Sequence[int] | None) -> Iterator[int]:
-    """Yield the ids of the candidate documents whose records satisfy a condition. Reads the records in batches."""
-    assert candidate_ids is not None  # None only for a condition that just SQLite can evaluate; no mapping has one
+    """Yield the ids of the candidate documents whose records satisfy the condition of a mapping.
+
+    The records are read in batches. ``candidate_ids`` is never None, which means all documents, because only conditions
+    that kvstore cannot parse need them, and these are in SQL.
+    """
+    assert candidate_ids is not None
     is_satisfied = make_predicate(condition, state)
     for start in range(0, len(candidate_ids), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidate_ids[start : start + _BATCH_DOCUMENTS])

@@ -27,9 +27,9 @@ def dump_statements(state: State) -> Iterator[str]:
 
 
 def iter_dump_comments(state: State) -> Iterator[str]:
-    """Yield a sentence on each fact, or on each kind of facts, that no statement can express.
+    """Yield comments, with their values inserted, on the facts that :func:`dump_statements` omits.
 
-    :func:`dump_statements` omits these facts.
+    A comment is a sentence on one fact, or on all such facts of a kind.
     """
     for fact_kind in facts.list_fact_kinds():
         yield from map(_format_statement, fact_kind.iter_dump_comments(state))

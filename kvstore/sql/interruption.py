@@ -30,8 +30,8 @@ def allow_interruption(event: threading.Event) -> Iterator[None]:
         _thread_state.event = None
 
 
-def is_bounded() -> bool:
-    """True if an event can stop the queries of this thread; the size of the values in them is then limited."""
+def has_bounded_values() -> bool:
+    """True if the size of values in the queries of this thread is limited, because an event can interrupt them."""
     return getattr(_thread_state, "event", None) is not None
 
 

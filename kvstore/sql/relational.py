@@ -23,7 +23,7 @@ from ..registry.sql_table import Parameters, SqlTable, SqlValue, TableRow, Table
 from ..registry.table_reader import TableReader
 from ..structures.state import State
 from . import condition as conditions
-from .interruption import MAX_VALUE_BYTES, is_bounded, is_interrupted
+from .interruption import MAX_VALUE_BYTES, has_bounded_values, is_interrupted
 from .select_errors import MakeError, translate_error
 from .table_catalog import get_sql_tables
 
@@ -282,14 +282,15 @@ class _Connection:
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
         # SQLite calls this handler regularly, so that Ctrl-C or an interruption stops a long query.
         self.sqlite.set_progress_handler(is_interrupted, _INSTRUCTIONS_BETWEEN_CHECKS)
-        # ``text MATCH query`` calls match(query, text) if it is not an access path, and to check each row.
+        # SQLite calls match(query, text) for ``text MATCH query``: to check a row, also if the table looked the row up.
         self.sqlite.create_scalar_function("match", self._match, 2, deterministic=True)
         self._max_value_bytes = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def load_table(self, name: str) -> SqlTable:
-        """Return the table with a name, and record it, to detect later if the catalog has replaced it.
+        """Return the table ``name``; its module is imported on first use.
 
-        The module of the table is imported on first use. The table of candidate documents is not in the catalog.
+        The table is recorded, so that :meth:`is_current` detects if the catalog replaces it. The table of candidate
+        documents is not recorded, because it is not in the catalog.
         """
         if name == _CANDIDATE_DOCUMENTS:
             from .document_tables import CANDIDATE_DOCUMENTS
@@ -316,7 +317,7 @@ class _Connection:
         self.reader = reader
         if not self._has_schema and "sqlite_" in text.lower():
             self._fill_schema()
-        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if is_bounded() else self._max_value_bytes)
+        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if has_bounded_values() else self._max_value_bytes)
 
     def _fill_schema(self) -> None:
         """Add the tables to ``sqlite_master``, where clients look for them. SQLite does not add these tables itself."""
@@ -363,7 +364,10 @@ class _Pool:
         self._idle: list[_Connection] = []
 
     def take_connection(self, reader: TableReader, text: str) -> _Connection:
-        """Return an idle connection, removed from the pool, or a new one, prepared for the query ``text``."""
+        """Return a connection prepared for the query ``text``: an idle one, removed from the pool, or a new one.
+
+        An idle connection is dropped if the tables of the catalog have changed.
+        """
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None or not connection.is_current():
@@ -400,7 +404,7 @@ class Selection:
     def __init__(self, text: str, parameters: Parameters, reader: TableReader, make_error: MakeError) -> None:
         """Start the query ``text`` with its parameters on the state of ``reader``.
 
-        Raises the error that ``make_error`` makes for a position in the text, or an InputError for a parameter.
+        Raises the error that ``make_error`` creates for a position in the text, or an InputError for a parameter.
         """
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str | None, ...] = ()

@@ -157,10 +157,10 @@ def _suggest_function(name: str) -> str:
 
 
 def _suggest_columns(column: str, text: str) -> str:
-    """Return a hint: the tables that have this column, else the nearest column of the tables that ``text`` names.
+    """Return a hint for a column that the query ``text`` cannot use.
 
-    Unless a column is suggested, the hint ends with advice: how to read a field of the metadata if ``text`` queries
-    ``documents``, else the statement that lists the columns. The hint can be empty.
+    It names the tables that have the column. If no table has it, it suggests a similar column of the tables in the
+    query, and if there is none, it only says how to read a metadata field or to list the columns. It can be empty.
     """
     tables_by_name = get_sql_tables()
     # A condition is checked in a query that reads documents, or candidates AS documents.

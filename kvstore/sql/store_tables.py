@@ -92,7 +92,7 @@ def _iter_mentions(reader: TableReader, chunks: Iterator[int]) -> TableRows:
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield (chunk, index of the mention in it) for the mentions of the entity with this name, in order of chunks."""
+    """Yield (chunk id, index of the mention in the chunk) for each mention of the entity with this name, by chunk."""
     entity = reader.find_entity(name)
     for chunk in () if entity is None else reader.iter_mention_chunks(name):
         for index, mention in enumerate(reader.list_mentions(chunk)):
@@ -136,9 +136,9 @@ MENTIONS = SqlTable(
 
 
 def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | None:
-    """Return the key of the document that states all edges of a tree; None if several documents or the user state them.
+    """Return the key of the document that asserts all edges of a tree.
 
-    ``row`` is the id of the tree.
+    Return None if several documents assert them, or if a user asserted one. ``row`` is the id of the tree.
     """
     document_ids: set[int] = set()
     for node, _ in reader.state.forest.iter_nodes(row):
@@ -197,9 +197,9 @@ NODES = SqlTable(
 
 
 def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterator[AssertedEdge]:
-    """Yield (child, parent, assertion) for each document that states an edge, and for the user if the user states it.
+    """Yield (child, parent, assertion) for each assertion of an edge, by a document or by the user.
 
-    ``child`` and ``parent`` are ids of tree nodes. An assertion says who states the edge, and where in the document.
+    ``child`` and ``parent`` are ids of tree nodes. An assertion says who asserts the edge, and where in the document.
     """
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
@@ -207,7 +207,7 @@ def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterat
 def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
     """Yield (child, parent, assertion) for each assertion of an edge from one of ``nodes`` to a parent.
 
-    All nodes are ids. An assertion says who states the edge, and where.
+    All nodes are ids. An assertion says who asserts the edge, and where.
     """
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
@@ -217,7 +217,7 @@ def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[As
 def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
     """Yield (child, parent, assertion) for each assertion of an edge from a child to one of ``nodes``.
 
-    All nodes are ids. An assertion says who states the edge, and where.
+    All nodes are ids. An assertion says who asserts the edge, and where.
     """
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
@@ -266,17 +266,17 @@ EDGES = SqlTable(
 
 def _find_alias(reader: TableReader, name: str) -> TableRows:
     """Return an iterator over the key of the alias with this name; empty if there is no such alias."""
-    key = _find_possible_key(name)
+    key = _to_storable_key(name)
     return iter_optional(key if key and reader.state.aliases.get(key) else None)
 
 
 def _iter_aliases(reader: TableReader, name: str) -> TableRows:
     """Return an iterator over the keys of the direct aliases of the entity with this name."""
-    key = _find_possible_key(name)
+    key = _to_storable_key(name)
     return iter(reader.state.aliases.list_direct_aliases(key) if key else ())
 
 
-def _find_possible_key(name: str) -> str | None:
+def _to_storable_key(name: str) -> str | None:
     """Return the key of a name, or None if it is empty or too long to be stored."""
     key = to_entity_key(name)
     return key if 0 < len(key.encode()) <= MAX_KEY_BYTES else None

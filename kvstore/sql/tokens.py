@@ -67,9 +67,9 @@ def iter_tokens(text: str, start: int = 0) -> Iterator[Token]:
 
 
 def split_statements(text: str) -> Iterator[list[Token]]:
-    """Yield the tokens of each statement of a script, without ``;``, white space and closed comments.
+    """Yield the tokens of each statement of a script, without ``;``, white space and comments.
 
-    Empty statements are omitted.
+    Empty statements are omitted. A comment that is not closed is kept, so that the parser reports it.
     """
     statement: list[Token] = []
     for token in iter_tokens(text):
