@@ -168,7 +168,7 @@ def _is_named_number_column(name: str, cells: Sequence[str]) -> bool:
 
 
 def _are_persons(cells: Sequence[str]) -> bool:
-    """True if all cells have the form of a person's name, and the first is not made of everyday words alone."""
+    """True if all cells have the form of a person's name, and the first does not consist only of everyday words."""
     has_only_everyday_words = all(map(is_everyday, cells[0].split()))
     return all(map(_PERSON_PATTERN.fullmatch, cells)) and not has_only_everyday_words
 

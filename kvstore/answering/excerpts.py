@@ -179,7 +179,7 @@ def drop_repetitions(passages: Sequence[Passage], positions: Iterable[SnippetPos
 def list_best_excerpts(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_excerpts: int
 ) -> list[Excerpt]:
-    """Return the ``max_excerpts`` snippets with the best ``scores``, each as an excerpt of its own, best first.
+    """Return the ``max_excerpts`` snippets with the best ``scores``, each as a separate excerpt, best first.
 
     A snippet that repeats a better one is omitted.
     """
@@ -226,7 +226,7 @@ def put_best_first(
 
 
 def _can_be_cited(snippets: Sequence[Snippet]) -> bool:
-    """True if one of the snippets begins in a hit, so that an excerpt of them can be cited."""
+    """True if a snippet of a possible excerpt begins in a hit, so that the excerpt can be cited."""
     return any(snippet.hit is not None for snippet in snippets)
 
 
@@ -335,7 +335,7 @@ def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, 
     """Return the index of the last snippet to display with snippet ``index``: more of the definition that it begins.
 
     Snippets ``first`` to ``last`` are displayed in any case, and count toward the limit of ``_MAX_BLOCK_WORDS``. If the
-    snippet begins no definition, or no more of it fits, ``last`` is returned.
+    snippet begins no definition, or if nothing more fits, ``last`` is returned.
     """
     definition_start = snippets[index]
     if not definition_start.label or (index and _have_same_subject(definition_start, snippets[index - 1])):

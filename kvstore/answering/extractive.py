@@ -372,9 +372,9 @@ def render_excerpts(
 def _select_topic_excerpts(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], topic: str, scorer: SnippetScorer
 ) -> list[Excerpt]:
-    """Return the excerpts that are about a topic: those with at least half as much of it as the best one has.
+    """Return the excerpts that are about a topic: those that cover it at least half as well as the best one does.
 
-    The measure is the total rarity (IDF) of the topic's terms (stemmed words) in an excerpt, its title and headings.
+    Coverage is the total rarity (IDF) of the topic's terms (stemmed words) in an excerpt, its title and headings.
     """
     topic_terms = scorer.list_question_terms(topic)
     fractions = []
@@ -439,7 +439,7 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
 
 
 def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[int]:
-    """Return the indexes of the passages from outdated documents: a newer version of them is among the passages too.
+    """Return the indexes of the passages from outdated documents, of which other passages have a newer version.
 
     The titles of two versions (or their file names) differ only in the year: "Booking policy 2024" is older than
     "Booking policy 2025". A version without a year is the newest. The set is empty if the question asks for a year or

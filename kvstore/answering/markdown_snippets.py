@@ -117,7 +117,7 @@ def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
     """Return the term that a paragraph or item defines, and the offset in ``text`` at which its run-in heading ends.
 
     The term is empty if the block defines none. A run-in heading is a sentence in bold at the beginning, which is the
-    term of the rest; the offset is None without such a heading.
+    term of the rest; if there is none, the offset is None.
     """
     start, end = block.start, block.end
     run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)

@@ -376,7 +376,7 @@ class _ContextAnnotator:
 def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
     """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the block index of the mail.
 
-    ``elements`` are the snippets and headings of ``text``, in order. The snippets of such a line are modified: answers
+    ``elements`` are the snippets and headings of ``text``, in order. The snippets of these lines are modified: answers
     can no longer select them.
     """
     attributions: dict[int, str] = {}
@@ -407,7 +407,7 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
 
     ``reply`` is the first snippet of the reply. In a chat, only the next message (a row) is the reply, and in a
     transcript only the turn of the next speaker. A question in a list item is answered by the items below it, or else
-    by the next item. A paragraph with a heading of its own is not a reply.
+    by the next item. A paragraph with its own heading is not a reply.
     """
     has_own_heading = bool(snippet.label) and snippet.block_index != reply.block_index
     if question.kind == "table" or has_own_heading:
@@ -449,7 +449,7 @@ def _count_words(text: str) -> int:
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """True if a snippet can be quoted: it is not a drawing, a fragment or a line of a table of contents.
 
-    If ``is_only_snippet`` is True, it is a paragraph of its own, and must also not be a heading, caption or salutation.
+    If ``is_only_snippet`` is True, it is a whole paragraph, and must also not be a heading, caption or salutation.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     num_words = _count_words(labeled_text)

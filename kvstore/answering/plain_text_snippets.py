@@ -158,7 +158,7 @@ class PlainTextSplitter:
 
 
 def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) -> list[Block]:
-    """Return the blocks of a text, with a block of its own for a first line that is the ``heading`` of its section.
+    """Return the blocks of a text; a first line that is the ``heading`` of its section becomes a separate block.
 
     Such a line can be a heading only because other paragraphs of the document begin with short lines too.
     """

@@ -198,7 +198,7 @@ def split_question(question: str) -> list[str]:
 
 
 def complete_part(part: str, first_part: str, first_answer: str) -> str:
-    """Return a later part of a question ("by when?" in "Who approves it, and by when?") as a question of its own.
+    """Return a later part of a question ("by when?" in "Who approves it, and by when?") as a complete question.
 
     A pronoun in ``part`` is replaced by the subject of ``first_part``, or by ``first_answer`` if it means the person
     that the first part asks for. ``first_answer`` is empty if the first part was not answered. The words of the first

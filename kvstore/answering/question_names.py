@@ -249,7 +249,7 @@ class _NameBuilder:
         self._opens_sentence = True
 
     def add_token(self, token: str) -> None:
-        """End the current name, and add a technical token, such as ``pg_dump``, as a name of its own."""
+        """End the current name, and add a technical token, such as ``pg_dump``, as a separate name."""
         self.end_name()
         words, forms = tuple(segment_words(token)), tuple(split_written_words(token))
         self.names.append(QuestionName(token, words, forms, is_token=True))

@@ -130,7 +130,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
 
 
 def split_stated_verdict(text: str) -> tuple[Verdict | None, str]:
-    """Return the yes or no that opens a text as a sentence of its own (None: it has no such sentence), and the rest.
+    """Return (yes or no, rest of the text) if the first sentence of a text is only "Yes." or "No."; else (None, text).
 
     >>> split_stated_verdict("No. Cats stay at home."), split_stated_verdict("No cats.")
     (('no', 'Cats stay at home.'), (None, 'No cats.'))

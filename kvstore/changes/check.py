@@ -404,7 +404,10 @@ class _Checker:
         yield from check_forest(self._state, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
-        """Yield a sentence for each fault of aliases and of entities' lists of them; a cycle raises CorruptionError."""
+        """Yield a sentence for each fault of aliases and of the alias lists of entities.
+
+        Raises CorruptionError if aliases form a cycle.
+        """
         aliases = self._state.aliases
         members: dict[str, list[str]] = {}
         for key, alias in aliases.iter_all():

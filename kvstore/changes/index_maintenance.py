@@ -177,7 +177,7 @@ def _mark_dropping(index: MaintainedIndex, view: WriteTransaction) -> None:
 
 
 def _finish_drop(index: MaintainedIndex, view: WriteTransaction) -> None:
-    """Remove the record and the emptied tables of an index, and record the versions of what the store still keeps."""
+    """Remove the record of an index, clear its tables, and record the versions of the remaining derived data."""
     for table in list_derivation_tables(index.derivation):
         view.clear(table.name)
     IndexWriter(view).drop(index)

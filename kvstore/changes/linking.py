@@ -103,7 +103,7 @@ class Linker:
     def __init__(self, state: State, mentions: MentionWriter, fingerprints: FingerprintCache) -> None:
         """Create a linker without collected changes.
 
-        ``mentions`` writes mentions, and ``fingerprints`` rules out texts that cannot contain a name.
+        ``mentions`` writes mentions, and ``fingerprints`` (Bloom filters) shows which texts cannot contain a name.
         """
         self._state = state
         self._filter = state.filter

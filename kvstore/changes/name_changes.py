@@ -45,7 +45,7 @@ class NameChanges:
         """Record that a document or fact no longer makes the name of an entity known, in this ``spelling``.
 
         ``kind`` is the kind of name, such as "alias": the rule that found it. Raises CorruptionError if the record of
-        the entity does not count such a statement.
+        the entity counts no introduction with this spelling and kind.
         """
         self._load_records([entity])
         record = self._records[entity]
@@ -65,7 +65,7 @@ class NameChanges:
     def find_unintroduced(self) -> dict[int, str]:
         """Return the names that the changes make unknown, as keys (normal forms) by entity.
 
-        No introduction, a statement that makes the name known, is stored for such a name, and none is added.
+        For these names, no introduction (a statement that makes a name known) remains stored, and none is added.
         """
         return {
             entity: key

@@ -152,7 +152,7 @@ class PendingChanges:
     def delete(self, key: str) -> None:
         """Record that a document is to be deleted, and drop pending facts about it and changes of its metadata.
 
-        The digest of the stored document, with which these would be applied again, is dropped too.
+        Also drops the recorded digest of the stored document, which is needed only to apply these again.
         """
         self.metadata.pop(key, None)
         self.stored_digests.pop(key, None)

@@ -177,7 +177,7 @@ class AbstractTreeBuilder:
     def _find_common_section(self, first: int, last: int) -> int:
         """Return the index of the innermost section that contains chunks ``first`` to ``last``.
 
-        Without such a section, return :data:`_WHOLE_DOCUMENT`.
+        If there is none, return :data:`_WHOLE_DOCUMENT`.
         """
         first_path = self._get_section_path(self._chunks[first].section)
         last_path = self._get_section_path(self._chunks[last].section)
@@ -217,7 +217,7 @@ class AbstractTreeBuilder:
     def _find_top_section(self, chunk: int, top_level: int) -> int:
         """Return the index of the innermost section around a chunk whose level is at most ``top_level``.
 
-        Level 1 is the outermost. Without such a section, return :data:`_WHOLE_DOCUMENT`.
+        Level 1 is the outermost. If there is none, return :data:`_WHOLE_DOCUMENT`.
         """
         for section in reversed(self._get_section_path(self._chunks[chunk].section)):
             if self._sections[section].level <= top_level:

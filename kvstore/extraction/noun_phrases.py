@@ -111,7 +111,7 @@ class NounPhrases:
     def find_terms(self) -> list[Term]:
         """Return candidates for names: common noun phrases of several words, and nouns that are not everyday words.
 
-        A document that uses such a term often enough introduces it as a name. A phrase or noun that is written in the
+        A document introduces a term as a name if it uses the term often enough. A phrase or noun that is written in the
         plural has two terms, the singular and the plural.
         """
         inner_labels = ("compound", "flat", "amod", "nmod:desc")  # of words inside the phrase of another noun

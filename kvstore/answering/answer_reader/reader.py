@@ -264,7 +264,7 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
 
     The title, the headings and a sentence that the snippet refers to precede it, and a list that it introduces follows.
     The file name is first if it has one of the reference ``numbers`` of the question. The sender or date of a mail is
-    rewritten as a sentence. For a heading with the date of a version, the text is only such a sentence.
+    rewritten as a sentence. For a heading with the date of a version, the text is only a sentence with this date.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -284,7 +284,7 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
 
 
 def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
-    """True if a snippet is the sender or date of a mail, and the question asks for something else."""
+    """True if a snippet is the sender or date of a mail, and the question cannot ask for either."""
     return answer_type.name not in _MAIL_FIELD_TYPES and _MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
 
 

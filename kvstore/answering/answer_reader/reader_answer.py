@@ -71,7 +71,7 @@ def extract_reader_answer(
     """Return the answer that the answer reader chose, followed by sentences of context, with citations.
 
     ``max_words`` limits the words of the answer with its context. If it is None, the answer has at most ``_MAX_WORDS``
-    words and ``_MAX_CONTEXT`` sentences of context. The score of such a sentence is at most ``_MAX_CONTEXT_GAP`` below
+    words and ``_MAX_CONTEXT`` sentences of context. The score of these sentences is at most ``_MAX_CONTEXT_GAP`` below
     the score of the answer or, without ``max_words``, closer to it the higher the ``confidence`` is. The first line of
     ``evidence.context``, which describes relations of an entity, comes last.
     """
@@ -220,7 +220,7 @@ def _list_context(reader_result: ReaderResult, question: str, max_gap: float) ->
 
     The sentence that the answer refers to comes first. The others have a score that is at most ``max_gap`` below the
     answer's score. Salutations, captions, repetitions and table rows without a word from the question are omitted. The
-    sender and the date of a mail are omitted unless the ``question`` asks for such a thing.
+    sender and the date of a mail are omitted unless the ``question`` can ask for them.
     """
     passages = reader_result.passages
     passage_index, index = reader_result.best.position

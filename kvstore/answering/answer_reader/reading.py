@@ -136,7 +136,7 @@ class ReaderResult(NamedTuple):
     def compute_confidence_logit(self, rule_logit: float, unknown_logit: float) -> float:
         """Return the logit (log-odds) of the confidence in the likeliest answer, from the reader and from rules.
 
-        ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
+        ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` is its part for names that no
         document has. The result is the reader's logit, which can exceed ``rule_logit`` only a little, plus
         ``unknown_logit``, because the reader does not notice that a sentence is about another name. It is lower for a
         snippet that lacks what the question asks for or most of its words, or is contrary to it. A yes or no
