@@ -199,7 +199,7 @@ def write_answer(
     """Yield the text of the model's answer to ``prompt`` as it arrives, without invalid citations; return the answer.
 
     With ``use_cache``, a cached answer is used instead of the model, and a new complete answer is cached. The request
-    is recorded in ``trace``. An answer without citations gets citations of the passages that its sentences match.
+    is recorded as a step in ``trace``. An answer without citations gets citations of the passages that it matches.
     Raises ModelError. Also raises ModelUnavailableError if such an answer matches no passage.
     """
     from .cache import AnswerCache

@@ -386,10 +386,10 @@ class _QuestionTerms(NamedTuple):
         )
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
-        """Return how much of the question the best window of a passage covers, as a fraction of ``total_rarity``.
+        """Return the rarity (IDF) of the question's terms in the best window of a passage, divided by ``total_rarity``.
 
-        ``terms`` are the terms of the passage in order. A window is consecutive terms of at most ``_MAX_WINDOW_WORDS``
-        words.
+        ``terms`` are the terms (stems) of the passage in order. A window is consecutive terms of at most
+        ``_MAX_WINDOW_WORDS`` words.
         """
         word_offsets = accumulate(_compute_size_in_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
@@ -411,8 +411,8 @@ class _QuestionTerms(NamedTuple):
     ) -> dict[str, float]:
         """Return the signals of a :class:`Confidence` that need no vectors, by name.
 
-        ``passage_terms`` are the terms of each passage, ``coverage`` is the coverage of the best passage, and
-        ``missing_names`` are the question's names that no passage has.
+        ``passage_terms`` are the terms (stems) of each passage, ``coverage`` is how much of the question the best
+        passage covers (0 to 1), and ``missing_names`` are the question's names that no passage has.
         """
         missing_rarity = math.fsum(self.names[name] for name in missing_names)
         max_missing_rarity = max(self.total_rarity, math.fsum(self.names.values()))

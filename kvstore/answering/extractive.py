@@ -195,7 +195,7 @@ class SnippetScorer:
         return set(list_terms(text, self.stem)) & self.rarities.keys()
 
     def compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the total rarity (IDF) of some ``terms`` of the question, divided by the total of all its terms."""
+        """Return the total rarity (IDF) of some ``terms`` (stems) of the question, divided by that of all its terms."""
         # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
@@ -214,7 +214,7 @@ class SnippetScorer:
             return candidates
 
         def estimate_score(position: SnippetPosition) -> float:
-            """Return an estimate of a snippet's score from its terms and the rank of its hit, without embedding it."""
+            """Estimate a snippet's score by the question's terms in it and the rank of its hit, without a vector."""
             hit = get_snippet(passages, position).hit
             rank = hit.rank if hit else len(passages)
             return self.compute_rarity_fraction(snippet_terms[position]) + 1 / (1 + rank)
@@ -234,7 +234,7 @@ class _SnippetFeatures:
     ) -> None:
         """Compute the data that does not depend on a snippet, such as the answer type that the question asks for.
 
-        ``snippet_terms`` has the question's terms in each snippet, by position.
+        ``snippet_terms`` has the question's terms (stems) in each snippet, by position.
         """
         question = scorer.question
         self.answer_type = detect_answer_type(question, scorer.language)

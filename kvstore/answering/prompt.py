@@ -67,7 +67,7 @@ class Prompt:
 
 
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
-    """Return the prompt for this evidence: instructions, passages, points, relations, abstracts, and the question.
+    """Return the prompt for evidence: instructions, passages, points, relations, abstracts (summaries), the question.
 
     It has at most ``budget`` tokens, as :func:`token_estimate` counts them. Texts that do not fit are omitted. Raises
     InputError if no passage fits.

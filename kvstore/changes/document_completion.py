@@ -36,10 +36,10 @@ TextVectors = dict[tuple[str, str], Vector]
 
 
 def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettings) -> list[PendingDocument]:
-    """Return documents with their chunks, terms, summaries, names and relations.
+    """Return documents with their chunks, terms (stems), summaries, names and relations.
 
-    Documents that already have them keep them. The prose of the others is parsed together, which is faster. Raises
-    LanguageError.
+    Documents that already have them are unchanged. The prose of the others is parsed together, which is faster. Raises
+    LanguageError if the language pipeline is missing.
     """
     contents = [
         document.content
@@ -220,9 +220,9 @@ def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
 
 
 def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> TextVectors:
-    """Return the stored vectors of ``texts`` that occur in the derived parts of a document, by space and text.
+    """Return the stored vectors of those ``texts`` that derivations computed from a document, by space and text.
 
-    A vector space is named by the label (name and options) of its derivation. Texts without a vector are omitted.
+    A vector space has the label (name and options) of its derivation. Texts without a vector are omitted.
     """
     vectors: TextVectors = {}
     for stored_derivation in list_maintained_derivations(state.lmdb):

@@ -55,14 +55,15 @@ class DocumentContentWriter:
         }
 
     def flush_vectors(self) -> None:
-        """Write the changed blocks of vectors, of chunks and of derived parts, to the transaction."""
+        """Write the changed blocks of vectors (of chunks and of data derived from documents) to the transaction."""
         for vectors in (self._vectors, *(part_writer.vectors for _, part_writer in self._derived_writers)):
             vectors.flush()
 
     def store(self, pending: PendingDocument) -> tuple[DocumentRecord, list[Section]]:
         """Write and count a new document, and return its record and sections.
 
-        Parts (derived data, such as sentences) are written for the derivations that are not being dropped.
+        A part, the data that a derivation computes from one document (such as its sentences), is also written, unless
+        the derivation is being dropped.
         """
         extracted, counters = pending.extracted, self._counters
         # The chunks of a document are numbered in groups, one for each abstract without abstracts below it.
@@ -158,10 +159,10 @@ class DocumentContentWriter:
         self._counters.chunks -= len(chunks)
 
     def replace_parts(self, key: str, new_parts: Mapping[str, EmbeddedPart]) -> None:
-        """Replace derived parts of a stored document, such as its sentences, by ``new_parts``.
+        """Replace parts of a stored document whose facts changed; a part is what a derivation computes from a document.
 
-        Facts on which these parts depend have changed. ``key`` is the document's key, and ``new_parts`` has the new
-        parts by the label (name and options) of their derivation. Does nothing if the document is missing.
+        ``key`` is the document's key, and ``new_parts`` has the new parts by the label (name and options) of their
+        derivation. Does nothing if the document is missing.
         """
         record = self.documents.find_by_key(key)
         for stored_derivation, part_writer in self._derived_writers:

@@ -37,7 +37,7 @@ class FingerprintCache:
         self._change = 0
 
     def begin(self, counters: Counters) -> None:
-        """Prepare for a transaction: drop the fingerprints of the texts of documents that were not committed.
+        """Prepare for a transaction: drop the fingerprints (Bloom filters) of documents that were not committed.
 
         If the change number has increased by more than ``_MAX_CHANGE_STEP``, REPAIR has rebuilt the counters, and
         all fingerprints are dropped.
@@ -47,11 +47,11 @@ class FingerprintCache:
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:
-        """Keep the text fingerprints that were added since :meth:`begin`; ``counters`` are the committed counters."""
+        """Keep the fingerprints (Bloom filters) added since :meth:`begin`; ``counters`` are the committed counters."""
         self._next_uncommitted_document = counters.next_document
 
     def add(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
-        """Add the fingerprints of the texts of a new document, given by its id.
+        """Add the fingerprints (Bloom filters of words) of the texts of a new document, given by its id.
 
         ``headings`` are its title and headings, and ``chunks`` the texts of its chunks by id, all in normal form.
         """

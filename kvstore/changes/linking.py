@@ -282,8 +282,8 @@ class Linker:
     def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed_keys: Mapping[int, str]) -> None:
         """Remove the mentions of the removed entities (the keys of ``removed_keys``) in the chunks below ``leaves``.
 
-        The leaves are abstracts (summaries) of the lowest level. If a removed mention contained another mention, that
-        chunk is reported for the delta, so that its mentions are counted again.
+        The leaves are abstracts (summaries) of the lowest level. If a removed mention contained another mention, the
+        delta (the update of derived structures) reports that chunk, so that its mentions are counted again.
         """
         documents_by_chunk = {
             chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)

@@ -64,7 +64,7 @@ class AbstractTree:
 
     @property
     def leaf_sizes(self) -> list[int]:
-        """The number of chunks in each leaf."""
+        """The number of chunks in each leaf of the tree."""
         return [node.last_chunk - node.first_chunk + 1 for node in self.nodes[: self.num_leaves]]
 
     def build_records(self, document: int, first_group: int, first_upper: int) -> dict[int, AbstractRecord]:
@@ -113,7 +113,7 @@ class AbstractTreeBuilder:
         texts: Sequence[str],
         stem: Callable[[str], str],
     ) -> None:
-        """Prepare the construction of the abstracts above the ``chunks`` of a document with these ``sections``.
+        """Prepare to summarize the ``chunks`` of a document with these ``sections`` in a tree of abstracts.
 
         ``sentences[i]`` maps the spans (in bytes) of the sentences of chunk *i*, in text order, to their texts.
         ``texts[i]`` is the text of chunk *i*; ``stem`` converts its words to terms.
@@ -139,12 +139,12 @@ class AbstractTreeBuilder:
 
     @cached_property
     def _term_rarity(self) -> dict[str, float]:
-        """The inverse document frequency of each term: the fewer chunks contain it, the higher."""
+        """The inverse document frequency of each term (stem): the fewer chunks contain it, the higher."""
         chunk_counts = Counter(chain.from_iterable(self._chunk_terms))
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
-        """Build the tree and return it: the leaf abstracts in text order, then each higher abstract after its children.
+        """Build and return the tree: the leaf abstracts (summaries) in text order, then each parent after its children.
 
         Call it only once, because it adds to the nodes of this object.
         """
@@ -187,7 +187,7 @@ class AbstractTreeBuilder:
     def _split_leaves(self) -> list[tuple[int, int]]:
         """Return (first, last), the ordinals of the first and last chunk, for each leaf of the abstract tree.
 
-        A leaf has up to ``GROUP_SIZE`` chunks of one top-level section.
+        A leaf summarizes up to ``GROUP_SIZE`` chunks of one top-level section.
         """
         top_level = self._find_top_level()
         top_sections = [self._find_top_section(chunk, top_level) for chunk in range(len(self._chunks))]
@@ -202,7 +202,7 @@ class AbstractTreeBuilder:
         return spans
 
     def _find_top_level(self) -> int:
-        """Return the heading level of the sections that no leaf abstract crosses.
+        """Return the heading level of the sections that no leaf of the tree of summaries crosses.
 
         It is the shallowest level. If only the first heading has that level, it is the title of the document, and the
         next deeper level, if there is one, is returned. For a document without headings, return 0.
@@ -257,7 +257,7 @@ class AbstractTreeBuilder:
         return path[depth] if depth < len(path) else None
 
     def _get_section_node(self, section: int, node_by_section: dict[int, int]) -> int:
-        """Return the index of the abstract of a section; for a section without a leaf abstract, the leaf at its start.
+        """Return the index of the abstract (summary) of a section; for a section without a leaf, the leaf at its start.
 
         After the last leaf, it is the abstract of the whole document. ``node_by_section`` has the indexes by section.
         """
@@ -282,7 +282,7 @@ class AbstractTreeBuilder:
         return node_index
 
     def _join_similar(self, children: list[int], section: int) -> list[int]:
-        """Join adjacent abstracts with similar terms, most similar first, until at most ``_MAX_CHILDREN`` are left.
+        """Join adjacent summaries with similar terms, most similar first, until at most ``_MAX_CHILDREN`` are left.
 
         ``children`` are indexes of abstracts of ``section``. A parent is added for each group of joined abstracts.
         Return the indexes of the parents, and of the abstracts that were not joined, in order.
@@ -294,7 +294,7 @@ class AbstractTreeBuilder:
         return children
 
     def _compute_term_weights(self, node_index: int) -> dict[str, float]:
-        """Return the TF-IDF weight of each term in the chunks below the abstract with this index, by term."""
+        """Return the TF-IDF weight of each term (stem) in the chunks that an abstract summarizes, by term."""
         node = self._nodes[node_index]
         counts: TermCounts = {}
         for chunk in range(node.first_chunk, node.last_chunk + 1):

@@ -134,7 +134,7 @@ def extract(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ExtractedDocument:
-    """Validate a document, and derive its chunks, terms, abstracts, names and relations by the store's ``settings``.
+    """Validate a document, and derive its chunks, summaries, names and relations by the store's ``settings``.
 
     ``left_out`` is the number of characters of the source page that were removed as navigation. ``chunks`` are the
     chunks that the user sets: ``whole``, or spans in characters; None to chunk automatically. Raises InputError if the
@@ -147,7 +147,7 @@ def extract(
 
 
 def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
-    """Return a validated document with its chunks, terms, abstracts, names and relations.
+    """Return a validated document with its chunks, their terms (stems), abstracts (summaries), names and relations.
 
     Raises InputError for a text without chunks or invalid pairs, and LanguageError if the language pipeline is missing.
     """
@@ -162,7 +162,7 @@ def derive_all(
     settings: FixedSettings,
     on_texts: TextsCallback | None = None,
 ) -> list[ExtractedDocument | InputError]:
-    """Return each document with its chunks, terms, abstracts, names and relations, or the InputError of an invalid one.
+    """Return each document with its chunks, summaries, names and relations, or the InputError of an invalid one.
 
     The results are the same as for each document alone, but prose is parsed in batches, which is faster.
     ``on_texts`` is called once, with the embedding texts of all chunks, before parsing starts. Raises LanguageError if
@@ -182,7 +182,7 @@ def derive_all(
 
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
-    """Return documents that are split into chunks with their terms, abstracts, names and relations, in the same order.
+    """Return documents, already split into chunks, with their terms, summaries, names and relations, in order.
 
     Prose is parsed in batches; with the ``language = rules`` setting, it is not parsed. Raises LanguageError if the
     language pipeline is missing.
@@ -277,7 +277,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
-    """Derive the abstract tree, sections, relations, names and terms of ``chunked``, a document split into chunks.
+    """Derive the tree of summaries (abstracts), sections, relations, names and terms of a document split into chunks.
 
     ``prose`` has the relations and noun phrases of its parsed sentences; it is empty without a parser. The names are
     introductions: entities that the document would add to the store. A name without an occurrence in a relation, the

@@ -198,7 +198,7 @@ class _CandidateEstimator:
         self._name_words = set().union(*names)
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
-        """Return a score of the snippet at a position from its terms and the rank of its hit.
+        """Return a score of the snippet at a position, by the question's terms that it has and the rank of its hit.
 
         ``lacks_answer_type`` is True if the snippet lacks what the question asks for, which lowers the score.
         """
@@ -260,7 +260,7 @@ def _is_row(snippet: Snippet) -> bool:
 
 
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
-    """Return the text that the reader reads for the snippet at ``index``, and the snippet's character offset in it.
+    """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
     The title, the headings and a sentence that the snippet refers to precede it, and a list that it introduces follows.
     The file name is first if it has one of the reference ``numbers`` of the question. The sender or date of a mail is

@@ -323,7 +323,8 @@ def _asks_for_list(question: str, item: Snippet) -> bool:
 def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _SnippetRange:
     """Return the range of snippets ``first`` to ``last``, which has an item, extended over the list of the item.
 
-    The lead-in of the list is included. The result has at most ``_MAX_WORDS`` words, unless the given range has more.
+    The lead-in (the line that introduces the list) is included. The result has at most ``_MAX_WORDS`` words, unless the
+    given range has more.
     """
     section = snippets[last].section
     num_words = sum(snippet.num_words for snippet in snippets[first : last + 1])

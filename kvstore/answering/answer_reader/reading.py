@@ -116,25 +116,26 @@ class ReaderResult(NamedTuple):
 
     @property
     def needs_several_passages(self) -> bool:
-        """True if the question may be a chain of facts, and the best sentence scores too low to answer it alone.
+        """True if the question may need several facts in turn, and the best sentence scores too low to answer it alone.
 
-        The score is the reader's logit plus the weighted coverage of the question.
+        The score is the logit that the answer reader (a neural network) computed, plus the weighted fraction of the
+        question's terms that the sentence has.
         """
         score = self.best.logit + _COVERAGE_WEIGHT * self.best.coverage
         return self.may_be_chain and score < _MIN_SINGLE_SENTENCE_SCORE
 
     @property
     def needs_topic_excerpts(self) -> bool:
-        """True if the question asks for a topic, and the reader judges that no single sentence is a likely answer."""
+        """True if the question asks for a topic, and no single sentence is a likely answer by the answer reader."""
         return self.is_topic and self.reader_logit < 0
 
     @property
     def reader_logit(self) -> float:
-        """The logit (log-odds) of the confidence in the likeliest answer, computed from the reader's logit alone."""
+        """The logit (log-odds) of the confidence in the likeliest answer, only by the answer reader (a network)."""
         return _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
 
     def compute_confidence_logit(self, rule_logit: float, unknown_logit: float) -> float:
-        """Return the logit (log-odds) of the confidence in the likeliest answer, from the reader and from rules.
+        """Return the logit (log-odds) of the confidence in the likeliest answer, by the answer reader and by rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` is its part for names that no
         document has. The result is the reader's logit, which can exceed ``rule_logit`` only a little, plus
@@ -211,10 +212,10 @@ def read_passages(
 def _build_candidate(
     window: Window, output: ReaderOutput, rule_score: float, *, logit: float, coverage: float, is_contrary: bool
 ) -> AnswerCandidate:
-    """Return the snippet of a window as a candidate, with its score and the words that answer.
+    """Return the snippet of a window (the snippet with its context) as a candidate, with its score and answering words.
 
-    ``output`` is the output of the network, and ``logit`` its logit after corrections. The other arguments are fields
-    of the result.
+    ``output`` is the output of the network, and ``logit`` its logit (log-odds that the snippet answers) after
+    corrections. The other arguments are fields of the result.
     """
     score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * window.lacks_answer_type
     answer = window.text[output.start : output.end]
@@ -240,7 +241,7 @@ def _opens_document_about(
 def _split_field_names(text: str, question: str) -> str:
     """Return a text with its field names as words: ``unit price: 5`` for ``unit_price: 5``. The length is the same.
 
-    The reader was trained on sentences. A name that occurs in the question is not changed.
+    The answer reader (a neural network) was trained on sentences. A name that occurs in the question is not changed.
     """
 
     def split_name(match: re.Match[str]) -> str:
