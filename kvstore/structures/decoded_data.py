@@ -72,7 +72,10 @@ class DecodedData:
         self._num_text_bytes = 0
 
     def add_text(self, document: int, text: bytes) -> None:
-        """Cache the text of a document unless it is too long; if all texts would be too long, drop the others first."""
+        """Cache the text of a document unless it is too long.
+
+        If all texts together would exceed the limit of the cache, the other texts are dropped first.
+        """
         with self._lock:
             if document in self.texts or len(text) > _MAX_TEXT_BYTES:
                 return

@@ -18,7 +18,7 @@ class DisplayEntities:
     """
 
     def __init__(self, display_by_entity: dict[int, int]) -> None:
-        """Store the map from entities that have or are aliases to the entities under which they are shown."""
+        """Create the map from entities that have or are aliases to the entities under which they are shown."""
         self._display_by_entity = display_by_entity
         # The same mapping as two arrays, ascending by entity.
         self._mapped_entities = np.array(sorted(display_by_entity), np.uint32)

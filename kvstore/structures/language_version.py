@@ -53,8 +53,8 @@ def get_stored_language_version(view: View) -> str:
 def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
     """Return why a store must not be changed if a segmenter other than the installed one split its texts into words.
 
-    The reason is the end of a sentence. If a text were removed, the installed segmenter would give it other terms, so
-    its postings would remain. Returns None if the segmenter is the same, or if the store uses none.
+    The reason is the end of a sentence. If a text were removed, the installed segmenter would split it into other
+    terms, so its postings would remain. Returns None if the segmenter is the same, or if the store uses none.
     """
     installed_version = get_segmenter_version(settings.stemmer)
     stored_version = get_stored_language_version(view)

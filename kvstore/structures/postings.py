@@ -145,7 +145,8 @@ class Postings(ViewReader):
 
         All postings of the rarest term are read. For each further term, only the blocks that may contain a remaining
         chunk are read. ``known_sizes`` are the sizes of the terms (None: they are read). ``narrow`` filters the chunks
-        of the rarest term before the other terms are read (None: no filter). Raises CorruptionError for damage.
+        of the rarest term before the other terms are read (None: no filter). Raises CorruptionError if a block is
+        damaged.
         """
         unique_terms = list(dict.fromkeys(terms))
         sizes = (
@@ -170,8 +171,11 @@ class Postings(ViewReader):
         return chunks
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
-        """Return the chunks with a term that begins with ``prefix``, ascending; too many for a very long prefix."""
-        # Keys have only the first bytes of a long term, so a longer prefix can yield too many chunks.
+        """Return the chunks with a term that begins with ``prefix``, ascending.
+
+        For a prefix of more than ``_MAX_TERM_BYTES`` bytes, the result can include chunks with other terms.
+        """
+        # Keys have only the first bytes of a long term.
         blocks = self._view.scan_prefixes(tables.POSTINGS, [prefix.encode()[:_MAX_TERM_BYTES]])
         chunk_arrays = [_decode_block(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
@@ -257,7 +261,7 @@ class PostingWriter(ViewWriter, Postings):
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
-        """Collect the postings of a new chunk: the count of each term in it, and its length in words.
+        """Collect the postings of a new chunk: the count of each of its terms, and its length in words.
 
         The id of the chunk must be larger than the id of any chunk added before.
         """

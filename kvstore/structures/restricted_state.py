@@ -77,7 +77,7 @@ class RestrictedState(State):
 
     @cached_property
     def filter(self) -> EntityFilter:
-        """The entity filter, with only the names and addresses (places) that the user or an allowed document states."""
+        """The entity filter, with only names and addresses (places of occurrence) of the user and allowed documents."""
         return RestrictedFilter(self)
 
     @cached_property
@@ -160,7 +160,7 @@ class RestrictedPostings(Postings):
         self._allowed = state.allowed
 
     def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
-        """Return the number of chunks of the whole store with each term; 0 if the query allows no document with it."""
+        """Return the number of chunks of the whole store with each term; 0 if no allowed document has the term."""
         counts = super().count_chunks_by_term(terms)
         return {term: count if count and self._is_in_allowed_chunk(term) else 0 for term, count in counts.items()}
 
@@ -196,7 +196,8 @@ class RestrictedEntities(Entities):
     def find_id(self, key: str) -> int | None:
         """Return the entity with this key, or None if it is not visible to the query.
 
-        It is visible if a document that the query allows names it, or a fact that the user stated, such as an edge.
+        It is visible if it is named by a document that the query allows, or by a fact (such as an edge) that the user
+        stated.
         """
         return super().find_id(key) if self._is_visible(key) else None
 

@@ -107,7 +107,7 @@ class State(ClosedOnExit):
         """
         self._parts.clear()
         self.derived_parts.clear()
-        # ``self.restricted_states`` would create the set, which is nearly never used.
+        # ``self.restricted_states`` would create the set, which is rarely needed.
         for state in list(self.__dict__.get("restricted_states", ())):
             state.close()
 
@@ -132,7 +132,7 @@ class State(ClosedOnExit):
 
     @cached_property
     def counters(self) -> Counters:
-        """The totals over the stored documents, and the next ids. All states of a commit share one object."""
+        """The totals over the stored documents, and the next ids. Snapshots of one commit share one object."""
         if self._shared_data is None:  # not a snapshot of an open store
             return Counters.load(self.lmdb)
         if self._shared_data.counters is None:

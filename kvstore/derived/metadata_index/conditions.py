@@ -160,7 +160,7 @@ Condition = (
 
 
 def is_supported(condition: Condition) -> bool:
-    """True if the index can evaluate a condition, with every condition that it is composed of."""
+    """True if the index can evaluate a condition and all conditions inside it."""
     match condition:
         case Unsupported():
             return False
@@ -184,5 +184,5 @@ def has_text_search(condition: Condition) -> bool:
 
 
 def build_in_condition(field: Field, values: Sequence[FieldValue | None]) -> Condition:
-    """Build the condition that a field equals one of some values (IN). Comparing with None gives unknown, as in SQL."""
+    """Build the condition that a field equals one of some values (IN). A comparison with None is unknown, as in SQL."""
     return AnyOf([Unknown() if value is None else Compare(field, "=", value) for value in values])

@@ -2,7 +2,7 @@
 
 In: a condition and the values of documents. Out: two sets, the first a subset of the second. They are equal if the
 index can evaluate the condition exactly. A document in the second only has an unclear value, or the condition has a
-part that the index cannot evaluate; SQLite decides about those. Each set contains the documents for which a condition
+part that the index cannot evaluate; SQLite evaluates them. Each set contains the documents for which a condition
 is true or, below NOT, false. Neither contains documents for which it is unknown (Kleene's logic, as in SQL).
 """
 
@@ -72,7 +72,7 @@ class Bounds(NamedTuple):
     """A lower and an upper bound of the set of documents that satisfy a condition.
 
     The condition is certainly true for ``certain_matches``, and possibly true for ``possible_matches``, which includes
-    ``certain_matches``. If the index decides the condition for every document, both are the same object.
+    ``certain_matches``. If the index can evaluate the condition for every document, both are the same object.
     """
 
     certain_matches: DocumentMask
@@ -80,7 +80,7 @@ class Bounds(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """True if the index decides the condition for every document; both sets are then the same object."""
+        """True if the index can evaluate the condition for every document; both sets are then the same object."""
         return self.certain_matches is self.possible_matches
 
 
@@ -165,7 +165,7 @@ class Evaluation:
 
     @cached_property
     def _unindexed_documents(self) -> DocumentMask:
-        """The documents whose metadata has too many values to be indexed; the index decides no condition for them."""
+        """The documents whose metadata has too many values to be indexed, so they possibly match any condition."""
         return self._index.find_with_key(UNINDEXED_KEY)
 
     def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:

@@ -127,10 +127,11 @@ def decode_value(key: bytes) -> str | float:
 
 
 def is_exact_decimal(number: float) -> bool:
-    """True if every parser of decimal numbers certainly reads Python's text of a number as the same number.
+    """True if every parser returns the same number for the decimal text that Python writes for ``number``.
 
-    That is so for an integer. A float of at most 15 digits and a small power of ten takes one rounding (Clinger 1990,
-    How to read floating point numbers accurately). SQLite can read other floats as a neighbor of the intended one.
+    This is certain for an integer, and for a float of at most 15 digits and a small power of ten, which is parsed with
+    one rounding (Clinger 1990, How to read floating point numbers accurately). For other floats, SQLite can return a
+    neighboring float.
     """
     if isinstance(number, int):
         return True
@@ -402,8 +403,8 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
 def _toggle_offset(boundaries: list[int], offset: int) -> None:
     """Add an offset to runs of offsets, or remove it if it is in a run, in place.
 
-    ``boundaries`` has the first offset of each run and the offset after it. In both cases, a boundary is toggled at the
-    offset and one after it: it is removed if it is there, otherwise added.
+    ``boundaries`` has the first offset of each run and the offset after the run. In both cases, the boundaries at the
+    offset and at the next offset are toggled: removed if they exist, otherwise added.
     """
     for boundary in (offset, offset + 1):
         position = bisect_left(boundaries, boundary)

@@ -223,8 +223,8 @@ class MetadataMaintainer:
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Collect the addition of a document to the sets of its values or, with ``is_removed``, its removal from them.
 
-        A value has the set of the documents with it; :meth:`_flush_sets` writes the changes. ``language`` is the code
-        of the document's language (None: unknown).
+        Each value has the set of the documents that contain it. :meth:`_flush_sets` writes the changes. ``language`` is
+        the code of the document's language (None: unknown).
         """
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)

@@ -65,13 +65,13 @@ class StoredDegrees:
 
     @property
     def has_links(self) -> npt.NDArray[np.bool_]:
-        """True for each entity that is linked to another one by a tree edge, a triple or a title."""
+        """True for each entity that is linked to another entity by a tree edge, a triple or a title."""
         has_links: npt.NDArray[np.bool_] = (self.values & np.uint64(LINKED_FLAG)) != 0
         return has_links
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode two counts in one number: all chunks of an entity, and those that name it not just in lower case."""
+    """Encode two counts in one number: all chunks of an entity, and those that do not name it only in lower case."""
     return SEVERAL_FLAG | num_informative << INFORMATIVE_SHIFT | num_chunks
 
 

@@ -464,7 +464,7 @@ def _list_edges(row: bytes) -> list[tuple[int, int]]:
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:
-    """Return the stored number of documents that state a link of entities; raises CorruptionError for damage."""
+    """Decode the number of documents that state a link of entities; raise CorruptionError if it is damaged."""
     return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
@@ -475,7 +475,7 @@ def _encode_page(page: UInt64Array) -> bytes:
 
 
 def _decode_page(key: bytes, value: memoryview) -> UInt64Array:
-    """Return the encoded degrees (chunk counts) of the entities of a page. Raises CorruptionError for damage."""
+    """Decode the degrees (chunk counts) of a page of entities; raise CorruptionError if the page is damaged."""
     header, packed = value[: _PAGE_HEADER.size], value[_PAGE_HEADER.size :]  # 8 bytes for each entity
     if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(header) != (_PAGE_ENCODING, zlib.crc32(packed)):
         raise CorruptionError(f"table {ENTITY_DEGREES}, key {key.hex()}: the page fails its checksum; run CHECK")

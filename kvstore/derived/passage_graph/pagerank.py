@@ -236,8 +236,8 @@ def make_start_request(
 ) -> NeighborhoodRequest:
     """Return a request for the rows (edges) of the start nodes that PageRank will expand first.
 
-    ``starts`` are start nodes with their masses; more can be added later. ``degrees`` has the number of chunks of each
-    entity among them, by node. The request includes the cosines of the chunks with ``vector``, by which the walk
+    ``starts`` are start nodes with their masses, and need not be all of them. ``degrees`` has the number of chunks of
+    each entity among them, by node. The request includes the cosines of the chunks with ``vector``, by which the walk
     prefers similar chunks (None: no cosines).
     """
     total = math.fsum(starts.values())
@@ -389,9 +389,10 @@ class _WeightedRows:
 
     def _compute_link_weights(self, links: LinkRows) -> Masses:
         """Return the weight of each link: its kind's weight times its multiplicity to the power ``count_exponent``."""
-        distinct = merge_distinct(links.multiplicities)
-        powers = np.array([multiplicity**self._weights.count_exponent for multiplicity in distinct.tolist()])
-        link_weights: Masses = self._link_weights[links.kinds] * powers[np.searchsorted(distinct, links.multiplicities)]
+        distinct_multiplicities = merge_distinct(links.multiplicities)  # ascending
+        powers = np.array([number**self._weights.count_exponent for number in distinct_multiplicities.tolist()])
+        link_powers = powers[np.searchsorted(distinct_multiplicities, links.multiplicities)]
+        link_weights: Masses = self._link_weights[links.kinds] * link_powers
         return link_weights
 
     def _compute_rarity(self, degrees: Degrees) -> Masses:

@@ -36,7 +36,7 @@ class RestrictedPassageGraph(PassageGraph):
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed
-        #: Caches, by entity: the entities that visible edges of trees, and visible triples, join to it.
+        #: Caches, by entity: the entities joined to it by visible edges of trees, and by visible triples.
         self._tree_neighbors: dict[int, frozenset[int]] = {}
         self._triple_neighbors: dict[int, frozenset[int]] = {}
 

@@ -152,9 +152,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
     """Return the pairs in which neither entity is mentioned; ``mentions`` has the mentions in each chunk."""
-    if not pairs:
-        return set()
-    mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
+    mentioned_entities = {entity for chunk_mentions in mentions for entity, _, _ in chunk_mentions}
     return {pair for pair in pairs if mentioned_entities.isdisjoint(pair)}
 
 

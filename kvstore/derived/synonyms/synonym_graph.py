@@ -63,7 +63,7 @@ class Synonyms:
     """The synonyms in an index, limited to the entities that the store still has."""
 
     def __init__(self, index: SynonymGraph, entities: Entities) -> None:
-        """Limit the synonyms in ``index`` to ``entities``, the entities of the store."""
+        """Create a reader of the synonyms in ``index`` that omits entities missing from ``entities``, the store's."""
         self._index = index
         self._entities = entities
 
@@ -79,7 +79,7 @@ class Synonyms:
         return self._sort_pairs(self._select_existing(pairs))
 
     def find_nearest(self, vector: Vector, max_names: int) -> list[tuple[int, float]]:
-        """Return at most ``max_names`` (entity, cosine), for the names nearest to a unit vector, nearest first."""
+        """Return the (entity, cosine) pairs of at most ``max_names`` names nearest to a unit vector, nearest first."""
         num_candidates = max(MIN_CANDIDATES, 2 * max_names)
         while True:
             rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)

@@ -85,7 +85,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         return IndexContent(head, {**graph.arrays, **columns})
 
     def read(self, stored_content: IndexContent) -> SynonymGraph:
-        """Return the graph of names that an index file contains."""
+        """Return the graph of names in an index file, given its header and arrays."""
         head, arrays = stored_content.head, stored_content.arrays
         return SynonymGraph(
             graph=HnswGraph(arrays, head["entry"]),

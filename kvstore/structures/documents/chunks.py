@@ -177,7 +177,7 @@ class Abstracts:
         return abstract_records
 
     def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
-        """Yield all abstracts (summaries) in order of their ids: first the leaves (over chunks), then those above."""
+        """Yield all abstracts (summaries) in order of their ids: first of chunks (leaves), then of other abstracts."""
         for key, value in self._view.scan(tables.ABSTRACTS):
             record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
             yield records.U64.unpack(key)[0], record

@@ -44,9 +44,9 @@ class ConditionCache:
         return columns if cached_change == change else None
 
     def put_columns(self, change: int, columns: NumberColumns) -> None:
-        """Cache ``columns``, the numeric columns of all documents at a change number, in place of the cached ones.
+        """Cache ``columns``, the numeric columns of all documents at a change number; replace the cached columns.
 
-        Does nothing if they have too many values.
+        Does nothing if ``columns`` have too many values.
         """
         if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns

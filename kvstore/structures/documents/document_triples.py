@@ -57,8 +57,8 @@ class DocumentTriples:
     def list_key_pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of names that the triples join, subject and object, as normal forms.
 
-        A single name is paired with itself, and so is the only name of a triple whose other phrase is a value. A triple
-        of two values has no pair.
+        A single name is paired with itself, and so is the only name of a triple whose other phrase is a value (not a
+        name), such as a number. A triple of two values has no pair.
         """
         keys = self.get_spellings_by_key().keys()
         pairs = [(to_entity_key(name), to_entity_key(name)) for name in self.names]
@@ -103,7 +103,7 @@ def parse_triple(row: Sequence[str]) -> Triple:
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the pairs of entities that the triples join, each once, in order of the names.
+    """Return the distinct pairs of entities that the triples join, in order of the names.
 
     A name of ``triples`` without a partner is paired with itself. All names must be in the filter.
     """
@@ -116,7 +116,7 @@ def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
 
 
 def find_linked_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the pairs of different entities joined by the triples, each once. All names must be in the filter."""
+    """Return the distinct pairs of two different entities that the triples join. All names must be in the filter."""
     return [(first, second) for first, second in find_entity_pairs(triples, entity_filter) if first != second]
 
 
@@ -126,7 +126,8 @@ class Triples(ViewReader):
     def get(self, document: int) -> DocumentTriples:
         """Return the imported and the model-written triples of a document, and its imported names of entities.
 
-        A triple that is both counts as imported. The result is empty if there are none. Raises CorruptionError.
+        A triple that is both imported and written by a model counts as imported. The result is empty if there are none.
+        Raises CorruptionError if a record is damaged.
         """
         key = records.encode_u64(document)
         imported_value = self._view.get(tables.TRIPLES, key)

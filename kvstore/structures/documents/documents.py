@@ -120,7 +120,7 @@ class DocumentRecord:
 
     @property
     def root(self) -> int | None:
-        """The abstract (summary) of the whole document: the last upper one, or the only leaf; None without chunks."""
+        """The id of the abstract (summary) of the whole document, the last or only one; None without chunks."""
         if self.uppers:
             return self.uppers[-1]
         return self.first_group if self.groups else None

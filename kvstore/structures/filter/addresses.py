@@ -25,7 +25,7 @@ TARGET_MASK = (1 << RANK_SHIFT) - 1
 def compute_body_rank(occurrences: int) -> int:
     """Return the rank of an abstract (a summary of chunks) whose chunks mention an entity ``occurrences`` (>= 1) times.
 
-    The addresses of an entity, which include the rank, are sorted: more occurrences give a lower rank, which is first.
+    An abstract with more occurrences has a lower rank, and comes earlier in the sorted addresses of the entity.
     """
     return max(MIN_BODY_RANK, MAX_BODY_RANK + 1 - occurrences)
 

@@ -186,7 +186,7 @@ class EntityFilter:
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return the entity of a name and its numbers of addresses (places) and lookups; None for an unknown name."""
+        """Return a name's entity, number of addresses (occurrences) and number of lookups; None for an unknown name."""
         self._pages.reader.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
@@ -220,10 +220,10 @@ class EntityFilter:
         return entities, first_addresses
 
     def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
-        """Return up to ``limit`` addresses of a name that are greater than ``after``, ascending; None: no limit.
+        """Return the first ``limit`` addresses of a name that are greater than ``after``, ascending.
 
-        An address is a place where the name occurs: a node of the entity forest, or an abstract. The result is empty
-        for an unknown name.
+        None means no limit. An address is a place where the name occurs: a node of the entity forest, or an abstract.
+        The result is empty for an unknown name.
         """
         start = 0 if after is None else max(0, after + 1)
         entry_with_addresses = self._look_up(key, limit, start) if start <= _MAX_U64 else None
@@ -257,7 +257,7 @@ class EntityFilter:
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
         """Return every occurrence of every known name of at most ``max_words`` words, including overlapping ones.
 
-        ``folded`` is the text in normal form; the occurrences are byte offsets in it. Names with more than 16
+        ``folded`` is the text in normal form; occurrences are byte offsets in ``folded``. Names with more than 16
         punctuation marks are not recognized.
         """
         with self._pin_snapshot():
@@ -278,7 +278,7 @@ class EntityFilter:
             return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
-        """Yield every name with its entity and its numbers of addresses (places) and lookups, in any order."""
+        """Yield every name with its entity, number of addresses (occurrences) and number of lookups, in any order."""
         for block_number in self._pages.list_block_numbers():
             for key, entity, count, temperature in self._index.list_records(block_number):
                 yield key, FilterEntry(entity, count, temperature)

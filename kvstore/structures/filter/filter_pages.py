@@ -272,7 +272,7 @@ class FilterPages:
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
         """Write the changed pages of one kind, delete released ones, and update the stored lists of free pages.
 
-        For block-list pages, also update the list of pages with room, where the next addresses are put.
+        For block-list pages, also update the list of pages with room for more addresses.
         """
         # The numbers of pages that are no longer used, and of free pages that are used again.
         freed_numbers, reused_numbers = page_kind.pages.take_freed()
@@ -305,8 +305,8 @@ class FilterPages:
     def _read_header(self) -> _FilterHeader | None:
         """Return the stored header of the filter (counts and directory state), or None if the store has no filter.
 
-        Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed.
-        Then the stored hash of a fixed name, ``header.sample``, differs from the hash with this seed.
+        Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed: the
+        header has the hash of a fixed name with the seed of its writer.
         """
         value = self.reader.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
         if value is None:

@@ -203,7 +203,7 @@ class Forest(ViewReader):
         """Return the statuses of a tree's stated edges, and the edges that lie on cycles.
 
         A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (it closes a cycle). Reads the whole forest, so
-        it is meant for a tree that is most of the forest.
+        it is meant for a tree that makes up most of the forest.
         """
         nodes = {node for node, tree_node in self.iter_nodes() if tree_node.tree == tree}
         statuses = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)

@@ -101,14 +101,14 @@ class TransitiveReduction:
         """Store the status of an edge that has just been stated for the first time, and of the edges it affects.
 
         A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (the edge closes a cycle). In a deferred tree,
-        the edge is accepted for now, and :meth:`classify_deferred_trees` decides on it.
+        the edge is accepted until :meth:`classify_deferred_trees` classifies it.
         """
         forest = self._forest
         is_deferred = self._defer_if_costly(child)
         if is_deferred:
             self._put_edge_status(child, parent, ACCEPTED)
         elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
-            # The edge closes a cycle.
+            # The edge closes a cycle, so it creates or extends a strongly connected component.
             component_nodes = self._find_component_nodes(child, parent)
             edges = {
                 (node, upper_node)
@@ -133,7 +133,7 @@ class TransitiveReduction:
             self._break_cycles(self._find_component_edges(child))
 
     def remove_edge(self, child: int, parent: int) -> None:
-        """Delete the status of an edge that nothing states now, and update the other statuses that depend on it.
+        """Delete the status of an edge that is no longer stated, and update the other statuses that depend on the edge.
 
         The update is left to :meth:`classify_deferred_trees` if its tree is deferred because of too much work.
         """
@@ -176,10 +176,10 @@ class TransitiveReduction:
         return pair_counts
 
     def _defer_if_costly(self, node: int) -> bool:
-        """Defer the tree of a node if the work in it (visited nodes) exceeds a limit; return True if it is deferred.
+        """Defer the tree of a node if its work (visited nodes) exceeds a limit; return True if it is deferred.
 
-        :meth:`classify_deferred_trees` decides on all edges of a deferred tree later. The work that follows is counted
-        for this tree.
+        :meth:`classify_deferred_trees` classifies all edges of a deferred tree later. Subsequent work is counted for
+        this tree.
         """
         self._tree = tree = self._forest.get_node(node).tree
         if self._work_by_tree[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
@@ -200,10 +200,10 @@ class TransitiveReduction:
             self._put_edge_status(child, parent, ACCEPTED)
 
     def _remove_acyclic_edge(self, child: int, parent: int, status: int | None) -> None:
-        """Delete the ``status`` of an edge (None: it has none). If it was accepted, decide again on redundant edges.
+        """Delete the ``status`` of an edge (None: it has none), and reclassify edges that were redundant because of it.
 
-        An edge is redundant if a longer path also leads from its child to its parent, and such a path may have used
-        the deleted edge. This concerns the edges from a node at or below ``child`` to a node at or above ``parent``.
+        An edge is redundant if a longer path also leads from its child to its parent. If the deleted edge was accepted,
+        it may have been on this path for edges from a node at or below ``child`` to a node at or above ``parent``.
         """
         self._delete_edge_status(child, parent, status)
         if status != ACCEPTED:
@@ -239,8 +239,8 @@ class TransitiveReduction:
     def _break_cycles(self, edges: set[Edge]) -> None:
         """Break the cycles among ``edges``: from the strongest on, an edge that would close a cycle gets status CYCLIC.
 
-        They are the edges of a strongly connected component, perhaps without an edge that was just removed, so they may
-        form several components, or no cycle. Stores the new statuses, and which of the edges are on a cycle.
+        ``edges`` are the edges of a strongly connected component. If one of them was just removed, the others may form
+        several components, or no cycle. Stores the new statuses, and which of the edges are on a cycle.
         """
         forest = self._forest
         self._work_by_tree[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)
@@ -324,14 +324,17 @@ class TransitiveReduction:
         return self._compute_closure(goal, lambda node: children_by_parent.get(node, ())) if goal in seen else set()
 
     def _find_component_nodes(self, child: int, parent: int) -> set[int]:
-        """Return the nodes on stated paths from ``parent`` up to ``child``, which a new edge joins to one cycle."""
+        """Return the nodes on stated paths from ``parent`` up to ``child``.
+
+        With the new edge from ``child`` up to ``parent``, they form a strongly connected component.
+        """
         ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
         return self._compute_closure(
             child, lambda node: ancestors.intersection(self._forest.iter_stated_children(node))
         )
 
     def _find_component_edges(self, node: int) -> set[Edge]:
-        """Return the edges of the strongly connected component of a node: the edges that lie on a cycle with it."""
+        """Return the edges of the strongly connected component of a node: edges on a cycle through the node."""
         nodes = self._compute_closure(node, self._forest.iter_cycle_parents)
         return {
             (lower_node, upper_node)

@@ -117,7 +117,7 @@ class GenerationBuilder(IndexFiller):
     def write_texts(
         self, index_kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> WritingReport:
-        """Request the missing texts of an index from a language model, those of the most chunks first, and store them.
+        """Request the missing texts of an index from a language model, by descending weight of tasks, and store them.
 
         Stops at the token limit of the model. Each text is embedded and stored in a separate commit. An invalid answer
         is dropped and reported, and the next REFRESH requests it again. After several consecutive requests without a
@@ -287,7 +287,7 @@ class _MemoryRows:
     """The rows of a build of an index (generation) in memory, for :class:`GenerationRows` to read."""
 
     def __init__(self, batches: Iterable[Sequence[TableRecord]]) -> None:
-        """Hold the records (table, key, value) of all ``batches``."""
+        """Create an in-memory copy of the records (table, key, value) of all ``batches``."""
         self._values: dict[str, dict[bytes, bytes]] = {}
         for table, key, value in chain.from_iterable(batches):
             self._values.setdefault(table, {})[key] = value

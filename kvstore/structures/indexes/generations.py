@@ -204,8 +204,8 @@ class GenerationIndex(Index, Generic[IndexReader]):
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         """Build all rows of the index from the newest state, which ``states`` opens; ``record`` has the options.
 
-        The same documents give the same rows, independent of their ids, because everything is ordered by keys, ordinals
-        and names. ``tools`` embed texts, receive progress, and report if the build is cancelled.
+        Two stores of the same documents have the same rows, even if ids differ, because everything is ordered by keys,
+        ordinals and names. ``tools`` embed texts, receive progress, and report if the build is cancelled.
         """
 
     @abstractmethod
@@ -299,7 +299,7 @@ class _GenerationPart(Generic[IndexReader]):
 
 
 def bind_generation(state: State, index_kind: GenerationIndex[IndexReader]) -> IndexReader | None:
-    """Return the reader of an index for a state, or None if it does not exist or is not built; cached in a snapshot."""
+    """Return the reader of an index for a state, cached in a snapshot; None if the index is missing or not built."""
     part = _GenerationPart(index_kind)
     # A state of a write transaction changes, so nothing read from it is cached.
     return part.read(state) if state.lmdb.writable else state.get_part(part)

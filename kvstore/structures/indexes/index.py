@@ -215,7 +215,7 @@ class IndexRecord:
         return str(self.options.get(name, self.kind.options[name].default))
 
     def get_int_option(self, name: str) -> int:
-        """Return the value of an option as an integer (fractions are cut off), or its default."""
+        """Return the value of an option, truncated to an integer, or its default."""
         return int(self.options.get(name, self.kind.options[name].default))
 
     def get_int_options(self, names: Iterable[str]) -> dict[str, int]:
@@ -224,9 +224,10 @@ class IndexRecord:
 
 
 def validate_options(index_kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
-    """Return the options of an index, names in lower case, values converted, without options of earlier versions.
+    """Return the options of an index with names in lower case and converted values.
 
-    Raises InputError for an unknown option, and for a value of the wrong type or out of range.
+    Options that only earlier versions had are dropped with a warning. Raises InputError for an unknown option, and for
+    a value of the wrong type or out of range.
     """
     valid_options: dict[str, float | str] = {}
     for name, value in options.items():
@@ -293,9 +294,10 @@ class IndexWriter(ViewWriter, Indexes):
         self._write_view.put(tables.INDEXES, index_kind.name.encode(), records.pack(None))
 
     def add_trusted_token(self, record: IndexRecord, token: bytes) -> bool:
-        """Add the random token of a file built for ``record`` to the stored record; files without it are not read.
+        """Add the random token of a new file to the stored record; a file is read only if the record has its token.
 
-        Returns True, or False without a change if the index was dropped or created again since the build began.
+        ``record`` is the record at the start of the build. Returns True, or False without a change if the index was
+        dropped or created again since then.
         """
         stored_record = self.get(record.kind)
         # Only the tokens may differ, because another process may have built a file since.
@@ -305,10 +307,10 @@ class IndexWriter(ViewWriter, Indexes):
         return True
 
     def renew_records(self, old_indexes: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
-        """Store the index records of a rebuilt store, each as :meth:`Index.renew_record` returns it from the old one.
+        """Store the index records of a rebuilt store: the old records, each updated by :meth:`Index.renew_record`.
 
         An index without a record, or for which ``renew_record`` returns None, is dropped. Yields a sentence for each
-        damaged record, which is not stored: the index is then as in a new store.
+        damaged record, which is not stored: the index is then as in a new store. Must be iterated to the end.
         """
         for kind in kinds:
             try:

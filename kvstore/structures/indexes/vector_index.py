@@ -173,7 +173,8 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     def read(self, stored_content: IndexContent) -> ChunkSegments:
         """Return the segments (HNSW graphs) of an index file, with an empty cache for vectors of chunks added later.
 
-        Raises IndexUnavailableError if a segment does not have the number of vectors in the file's head.
+        ``stored_content`` is the file's header, arrays and parts. Raises IndexUnavailableError if a segment does not
+        have the number of vectors that the file states.
         """
         coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored_content.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored_content.parts]
@@ -279,7 +280,8 @@ def _read_new_rows(
 ) -> tuple[list[CodedRows], CoveredRanges]:
     """Read the quantized vectors of the chunks below ``end`` that an index file lacks; stop if cancelled.
 
-    ``coverage`` are the ranges of chunks that the file has. Returns the vectors in batches, and the ranges with them.
+    ``coverage`` are the ranges of chunks that the file has. Returns the vectors in batches, and the ranges of chunks
+    that the file has together with them.
     """
     new_coverage = coverage
     batches: list[CodedRows] = []

@@ -245,7 +245,7 @@ def find_nearest(
             scores = cosines(matrix, query)
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
-            cut_index = len(best_scores) - top  # of the last of the best, in ascending order
+            cut_index = len(best_scores) - top  # the position of the lowest of the top scores, in ascending order
             best_positions = np.flatnonzero(best_scores >= np.partition(best_scores, cut_index)[cut_index])
             best_ids, best_scores = best_ids[best_positions], best_scores[best_positions]
     order = np.argsort(-best_scores, kind="stable")

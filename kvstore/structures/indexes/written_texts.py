@@ -98,10 +98,10 @@ def add_vector(value: Mapping[str, Any], vector: Matrix) -> Mapping[str, Any]:
 
 
 def load_text_vectors(view: View, cache: dict[bytes, Matrix | None]) -> dict[bytes, Matrix]:
-    """Return the vectors of all texts by language models that have one, by the digest of a text's sources.
+    """Return the vectors of the texts that language models wrote, by the digest of a text's sources.
 
-    ``cache`` holds the vectors read before, and new ones are added to it. A digest identifies a text, so a cached
-    vector stays valid.
+    Texts without a vector are omitted. ``cache`` has the vectors (None: no vector) that were read before; the others
+    are added to it. A digest identifies a text, so a cached vector stays valid.
     """
     texts = WrittenTexts(view)
     vectors: dict[bytes, Matrix] = {}

@@ -62,7 +62,7 @@ class Identity(NamedTuple):
 
     @property
     def entry(self) -> FilterEntry:
-        """The filter entry of the display name: its entity, and its numbers of addresses (places) and lookups."""
+        """The filter entry of the display name: its entity, number of addresses (occurrences) and number of lookups."""
         _, display_entry = self.names[0]
         return display_entry
 

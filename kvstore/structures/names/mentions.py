@@ -127,7 +127,7 @@ class Mentions(ViewReader):
         return occurrences
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
-        """Yield the id of every chunk that mentions an entity, and the occurrences in it, in order of the ids."""
+        """Yield the id of every chunk that mentions an entity, and the chunk's occurrences, in order of the ids."""
         for key, value in self._view.scan(tables.MENTIONS):
             yield records.U64.unpack(key)[0], _decode_occurrences(value, key)
 
@@ -154,16 +154,22 @@ class MentionWriter(ViewWriter, Mentions):
         return _read_with_pending(list(documents), self._pending_headings, super().get_heading_occurrences_many)
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
-        """Replace the occurrences of entities in a chunk; return them ordered by start, length and entity."""
+        """Replace the occurrences of entities in a chunk; return them ordered by start, length and entity.
+
+        :meth:`flush` writes the change.
+        """
         occurrences = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
         return occurrences
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
-        """Replace the occurrences of entities in the title and headings of a document."""
+        """Replace the occurrences of entities in the title and headings of a document; :meth:`flush` writes them."""
         self._pending_headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
-        """Remove the occurrences of entities in ``chunks``, and in the titles and headings of ``documents``."""
+        """Remove the occurrences of entities in ``chunks``, and in the titles and headings of ``documents``.
+
+        :meth:`flush` writes the changes.
+        """
         self._pending_rows.update((chunk, []) for chunk in chunks)
         self._pending_headings.update((document, []) for document in documents)
 
@@ -251,8 +257,9 @@ class HeadedAbstract(NamedTuple):
 def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> Iterator[HeadedAbstract]:
     """Yield the title of a document and then its headings, each with the abstract (summary) of the text below it.
 
-    That is the whole document for the title, and the section for a heading. Each also has two ranks, for entities named
-    by the whole heading and by a part of it. A document without a title or without chunks yields no title.
+    The abstract of a title summarizes the whole document, that of a heading its section. Each also has two ranks, for
+    entities named by the whole heading and by a part of it. The title is omitted if it is missing, or if the document
+    has no chunks.
     """
     if record.title and record.root is not None:
         from ...text.blocks import to_plain_text

@@ -242,7 +242,7 @@ class HnswBuilder:
         )
 
     def link_nodes(self, count: int) -> int:
-        """Link up to ``count`` rows to their near rows, without holding the GIL; return how many rows are left."""
+        """Link up to ``count`` rows to their near rows, without holding the GIL; return the number of unlinked rows."""
         num_unlinked = self._builder.link_nodes(count)
         self.num_linked = len(self._rows.labels) - num_unlinked
         return num_unlinked

@@ -37,7 +37,7 @@ class HnswlibBuilder:
         self.num_linked = 0
 
     def link_nodes(self, count: int) -> int:
-        """Link up to ``count`` rows to their near rows, without holding the GIL; return how many rows are left."""
+        """Link up to ``count`` rows to their near rows, without holding the GIL; return the number of unlinked rows."""
         stop = min(self.num_linked + count, len(self._rows.labels))
         span = slice(self.num_linked, stop)
         self._index.add_items(self._rows.codes[span] * self._rows.scales[span, None], np.arange(self.num_linked, stop))

@@ -58,7 +58,7 @@ class VectorCacheContent:
     """An immutable version of the content of a :class:`VectorCache`: vectors, and which chunks they include."""
 
     def __init__(self, coverage: CoveredRanges, batches: tuple[VectorBatch, ...] = ()) -> None:
-        """Store ``batches``, pairs of chunk ids and their vectors; ``coverage`` describes which chunks they include."""
+        """Create the content from ``batches``, pairs of chunk ids and vectors; ``coverage`` describes their chunks."""
         self.coverage = coverage
         self.batches = batches
 

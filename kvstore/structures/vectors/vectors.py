@@ -76,9 +76,9 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the number of rows of a block of vectors.
 
-    A block has whole rows only. It has the fewest pages of which rows fill at least the fraction ``_SUFFICIENT_FILL``.
-    If no number up to ``_MAX_BLOCK_PAGES`` is sufficient, it has the number of which rows fill the largest fraction.
-    Raises InputError if a vector does not fit into a block.
+    A row does not span blocks. A block has the smallest number of pages, up to ``_MAX_BLOCK_PAGES``, of which rows fill
+    at least the fraction ``_SUFFICIENT_FILL``, or else the number of which they fill the largest fraction. Raises
+    InputError if a vector does not fit into a block.
     """
     id_size, scale_size = 8, 4
     row_size = id_size + (scale_size + dimension if quantized else 4 * dimension)
@@ -121,7 +121,7 @@ class _VectorBlock:
         self._matrix[row] = vector
 
     def clear(self, row: int) -> None:
-        """Remove the vector in a row, which is then free."""
+        """Free a row, and zero its vector."""
         self.ids[row] = FREE_ID
         self._matrix[row] = 0
 
@@ -152,7 +152,7 @@ class _QuantizedBlock(_VectorBlock):
         self._scales[row] = 0 if squared_length == 0 else 1 / np.sqrt(np.float64(squared_length))
 
     def clear(self, row: int) -> None:
-        """Free a row, and zero its code and scale, so that equal contents give equal bytes."""
+        """Free a row, and zero its code and scale, so that blocks with equal contents have equal bytes."""
         self.ids[row] = FREE_ID
         self._scales[row] = 0
         self._codes[row] = 0
