@@ -168,6 +168,16 @@ def test_no_text_has_more_tokens_than_a_result_may_have(voyages_store: kvstore.S
     assert kvstore.token_estimate(tools.build_prompt("What does line 5 say?")) <= tokens
 
 
+def test_an_overview_with_many_strategies_is_truncated(
+    voyages_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Installed packages can add so many strategies that no document fits after them."""
+    strategies = voyages_store.strategies() * 40
+    tools = StoreTools(voyages_store, tokens=500)
+    monkeypatch.setattr(kvstore.Store, "strategies", lambda self: strategies)
+    assert kvstore.token_estimate(tools.call("overview")) <= 500
+
+
 def test_a_long_document_is_read_in_parts(voyages_store: kvstore.Store) -> None:
     tools = StoreTools(voyages_store, tokens=500)
     read, start, texts = "", 1, 0

@@ -29,8 +29,10 @@ _MARGIN_TOKENS = 2
 _MAX_SPANS, _MAX_SHOWN_CHARS = 8, 80
 
 
-def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
-    """Return as many parts of a result (such as passages) as fit in ``tokens`` tokens, joined by ``separator``.
+def render_parts(
+    max_tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]
+) -> str:
+    """Return as many parts of a result (such as passages) as fit in ``max_tokens`` tokens, joined by ``separator``.
 
     At least the beginning of the first part is returned. The result begins with the instruction that explains the
     quotation marks. ``render_note`` returns a note on the number of omitted parts, which is appended if there are any.
@@ -39,23 +41,23 @@ def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, rende
     quotation = Quotation(text for part in parts for text in (part.label, part.document_text or ""))
     # The longest count reserves tokens for any note.
     surrounding_text = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
-    max_tokens = tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
+    max_part_tokens = max_tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
     texts = [part.to_text(quotation) for part in parts]
-    num_fitting = _count_fitting(texts, separator, max_tokens)
-    fitting = texts[:num_fitting] or [parts[0].truncate(quotation, max_tokens)]
+    num_fitting = _count_fitting(texts, separator, max_part_tokens)
+    fitting = texts[:num_fitting] or [parts[0].truncate(quotation, max_part_tokens)]
     num_left = len(parts) - len(fitting)
     return f"{quotation.rule}\n\n" + separator.join([*fitting, render_note(num_left)] if num_left else fitting)
 
 
 def render_lines(
-    tokens: int,
+    max_tokens: int,
     lines: Iterable[str],
     render_note: Callable[[int], str],
     *,
     heading: str = "",
     always_note: bool = False,
 ) -> str:
-    """Return a heading and as many lines as fit in ``tokens`` tokens, with the lines in one quotation.
+    """Return a heading and as many lines as fit in ``max_tokens`` tokens, with the lines in one quotation.
 
     A quotation has marks around it, which show a model that the text comes from documents and is not an instruction.
     ``render_note`` returns a note on the number of omitted lines. The note is appended if lines were omitted, or if
@@ -66,8 +68,9 @@ def render_lines(
     header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
     # The longest count reserves tokens for any note.
     surrounding_text = header + quotation.quote("") + render_note(_LONGEST_COUNT)
-    max_tokens = tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
-    fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [truncate(all_lines[0], max_tokens)]
+    max_line_tokens = max_tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
+    num_fitting = _count_fitting(all_lines, "\n", max_line_tokens)
+    fitting = all_lines[:num_fitting] or [truncate(all_lines[0], max_line_tokens)]
     num_left = len(all_lines) - len(fitting)
     footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
     return header + quotation.quote("\n".join(fitting)) + footer
@@ -104,38 +107,42 @@ class ResultPart:
         """Return kvstore's own text (``label``), followed by the document's text between quotation marks, if any."""
         return self.label + ("" if self.document_text is None else quotation.quote(self.document_text))
 
-    def truncate(self, quotation: Quotation, tokens: int) -> str:
-        """Return as much of the text of this part as fits in ``tokens`` tokens.
+    def truncate(self, quotation: Quotation, max_tokens: int) -> str:
+        """Return as much of the text of this part as fits in ``max_tokens`` tokens.
 
         If text of a document follows kvstore's own text (``label``), the label gets at most half of the tokens, and the
         document's text is between quotation marks.
         """
         if self.document_text is None:
-            return truncate(self.label, tokens)
+            return truncate(self.label, max_tokens)
         label = self.label
-        if kvstore.token_estimate(label) > tokens // 2:
-            label = f"{truncate(label, tokens // 2)}\n"
-        remaining_tokens = tokens - kvstore.token_estimate(label + quotation.quote(""))
+        if kvstore.token_estimate(label) > max_tokens // 2:
+            label = f"{truncate(label, max_tokens // 2)}\n"
+        remaining_tokens = max_tokens - kvstore.token_estimate(label + quotation.quote(""))
         return label + quotation.quote(truncate(self.document_text, remaining_tokens))
 
 
-def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
-    """Return the number of leading texts that fit in ``tokens`` tokens if the separator joins them."""
+def _count_fitting(texts: Sequence[str], separator: str, max_tokens: int) -> int:
+    """Return the number of leading texts that fit in ``max_tokens`` tokens if the separator joins them."""
+    remaining_tokens = max_tokens
     for count, text in enumerate(texts):
-        tokens -= kvstore.token_estimate(text + separator) + 1  # one more, because counts are estimates
-        if tokens < 0:
+        remaining_tokens -= kvstore.token_estimate(text + separator) + 1  # one more, because counts are estimates
+        if remaining_tokens < 0:
             return count
     return len(texts)
 
 
-def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
-    """Return a text if it fits in ``tokens`` tokens, else as much of its beginning as fits, followed by ``ending``."""
+def truncate(text: str, max_tokens: int, ending: str = " ... (cut)") -> str:
+    """Return a text if it fits in ``max_tokens``, else as much of its beginning as fits, followed by ``ending``.
+
+    If not even ``ending`` fits, it is returned alone.
+    """
     num_tokens = kvstore.token_estimate(text)
-    if num_tokens <= tokens:
+    if num_tokens <= max_tokens:
         return text
-    max_tokens = tokens - kvstore.token_estimate(ending)
-    while num_tokens > max_tokens:  # the number of tokens is not exactly proportional to the length
-        text = text[: min(len(text) - 1, len(text) * max_tokens // num_tokens)]
+    max_text_tokens = max(0, max_tokens - kvstore.token_estimate(ending))
+    while num_tokens > max_text_tokens:  # the number of tokens is not exactly proportional to the length
+        text = text[: min(len(text) - 1, len(text) * max_text_tokens // num_tokens)]
         num_tokens = kvstore.token_estimate(text)
     return text + ending
 
