@@ -127,7 +127,7 @@ PARAMETERS = click.option(
 
 def add_opening_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options for opening or creating a store to a command."""
-    for option in reversed(_OPENING_OPTIONS):  # the help lists the option that is added last first
+    for option in reversed(_OPENING_OPTIONS):  # in the help, the last added option comes first
         command = option(command)
     return command
 

@@ -20,7 +20,8 @@ class Catalog(StatementCatalog, Protocol):
     def list_commands(self) -> Mapping[str, str]:
         """Return the dot commands, each with the kind of its argument, or an empty string if it has none.
 
-        The kinds are command, path, table, mode, switch, keys and saved.
+        The kinds are command, path, table, mode (of output), switch (on or off), keys (the key bindings), and saved (a
+        saved statement).
         """
         ...
 

@@ -156,7 +156,10 @@ def ingest(
 
 
 def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
-    """Return the options of the reader by name. Raises OptionError for an unknown name or an invalid value."""
+    """Parse reader options, each NAME=VALUE, and return their values by name.
+
+    Raises BadParameter for any other text, and OptionError for an unknown name or an invalid value.
+    """
     from kvstore.language import ReadOptions
 
     reader_options = dict(split_assignment(option, "-o") for option in options)

@@ -141,7 +141,7 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
     files = f"{progress.done:,} of {format_count(progress.total, 'file')}{known_files}"
     if progress.bytes:
         files += f", {_format_size(progress.bytes_done)} of {_format_size(progress.bytes)}"
-    # The end of the line does not fit a narrow terminal, so the time is first there.
+    # On a terminal, the end of the line can be cut off, so the time comes first.
     parts = filter(None, [time_left, files, rate] if has_bar else [files, rate, time_left])
     return f"{bar}{', '.join(parts)}  {to_printable(progress.current)}".rstrip()
 

@@ -83,7 +83,7 @@ def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int
         try:
             if opener.is_done:
                 toolbar.refresh()
-            catalog.refresh()
+            catalog.clear_cache()
             session.editing_mode = EditingMode.VI if console.keys == "vi" else EditingMode.EMACS
             draft, console.draft = console.draft, ""
             text = session.prompt(default=draft)

@@ -126,7 +126,7 @@ def _find_question_end(text: str, start: int) -> int | None:
     """
     if find_plain_question(text[start : start + _MAX_START_CHARACTERS]) is None:
         return None
-    end = line_start = text.find("\n", start) + 1
+    end = line_start = text.find("\n", start) + 1  # 0 after the last line
     while line_start and line_start - start <= _MAX_QUESTION_CHARACTERS:
         if _begins_item(text, line_start, text[start:line_start].rstrip()):
             break

@@ -41,7 +41,7 @@ class StoreOpener:
         return self._future.done()
 
     def start(self) -> None:
-        """Start opening the store, unless it is already started."""
+        """Start opening the store, unless that has already started."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._open_into_future, daemon=True)
             self._thread.start()

@@ -33,7 +33,7 @@ class AnswerStream:
         """Show the complete words of a piece of text, and hold back the last word until it is complete."""
         for part in _PART_PATTERN.findall(text):
             if part.isspace():
-                self._end_word()
+                self._write_word()
                 if part == "\n":
                     self._write("\n", 0)
             else:
@@ -42,12 +42,12 @@ class AnswerStream:
 
     def finish(self) -> None:
         """Show the text held back and end the line; more text may follow on the next one."""
-        self._end_word()
+        self._write_word()
         if self._column:
             self._write("\n", 0)
         self._out.flush()
 
-    def _end_word(self) -> None:
+    def _write_word(self) -> None:
         """Write the complete word that ``show`` has collected, on a new line if it does not fit on this one."""
         word, self._word = mask_line(self._word), ""
         if not word:

@@ -14,15 +14,15 @@ import kvstore
 class StoreCatalog:
     """The catalog of the store that ``get_store`` returns.
 
-    Tables, strategies and trees are cached until :meth:`refresh`; everything else is read at every call.
+    Tables, strategies and trees are cached until :meth:`clear_cache`; everything else is read at every call.
     """
 
     def __init__(self, get_store: Callable[[], kvstore.Store]) -> None:
         """Create a catalog of the store that ``get_store`` returns, with an empty cache."""
         self._get_store = get_store
-        self.refresh()
+        self.clear_cache()
 
-    def refresh(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache, so that names added since the last completion are offered."""
         self._tables: dict[str, list[str]] = {}
         self._strategies: dict[str, list[str]] = {}

@@ -136,7 +136,7 @@ def retrieve_evidence(context: StatementContext, statement: statements.Retrieve)
 def build_retrieval_clauses(
     context: StatementContext, statement: statements.Retrieve | statements.Ask
 ) -> dict[str, Any]:
-    """Return the clauses of a RETRIEVE or ASK as arguments of :meth:`.Queryable.retrieve`, without missing clauses.
+    """Return the clauses of a RETRIEVE or ASK as arguments of :meth:`.Queryable.retrieve`; missing clauses are omitted.
 
     Raises StatementError for an invalid option ``reranker``.
     """

@@ -59,7 +59,7 @@ class FollowedStore:
         """Return the open store, reopened if another one has replaced it at the path."""
         with self._lock:
             if self._store is not None and (self._store.closed or _identify_file(self.path) != self._file_identity):
-                self._store.close()  # current readers finish first, or get an error
+                self._store.close()  # waits for the readers of the old store
                 self._store = None
             if self._store is None:
                 self._store = kvstore.open(self.path, readonly=True)

@@ -47,7 +47,7 @@ def build_topic(request: PageRequest) -> PageContent:
 
 
 def _load_topics(request: PageRequest, column: str, topic_id: Any) -> list[dict[str, Any]]:
-    """Return the rows of the topics whose ``column`` (``topic`` or ``parent``) has this id, the largest first."""
+    """Return up to 200 topics whose ``column`` (``topic`` or ``parent``) has this id, the largest first."""
     query = f"SELECT {_COLUMNS} FROM topics WHERE {column} = ? ORDER BY chunks DESC, topic LIMIT 200"
     return fetch_named_rows(request.store.query(query, (int(topic_id),)))
 
