@@ -89,14 +89,17 @@ class FixedSettings:
     def get_sentence_language(self, language: str | None) -> str | None:
         """Return the language whose rules split the sentences of a document, or None for the rules for English.
 
-        ``language`` is the document's language, or None if it is unknown; the result is then ``unknown``, whose rules
-        have the punctuation of all languages. The ``tokenizer`` of a store of an earlier kvstore demands the rules for
-        English.
+        A store with the ``tokenizer`` of an earlier kvstore always uses the English rules. ``language`` is the
+        document's language; if it is None (unknown), the result is ``unknown``, whose rules cover the punctuation of
+        all languages.
         """
         return None if self.tokenizer == ENGLISH_TOKENIZER else language or "unknown"
 
     def replace(self, values: Mapping[str, Any]) -> FixedSettings:
-        """Return a copy with other values of some settings. Raises InputError for an invalid value."""
+        """Return a copy with these values of some settings.
+
+        Raises InputError for an invalid value, and SettingsMismatchError for a tokenizer of another version.
+        """
         return replace(self, **values)
 
     def require_equal_settings(self, requested: Mapping[str, Any], path: object) -> None:

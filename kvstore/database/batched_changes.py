@@ -105,7 +105,7 @@ class BatchedChanges:
 
         Returns True if they were added. Returns False, and changes nothing, if the text or other properties differ, or
         if ``existing_document``, the document with the same key, is still pending. Also returns False if the metadata
-        states another language or tree name, because derived data depends on these.
+        changes the document's language or tree name, because derived data depends on these.
         """
         if not isinstance(existing_document, DocumentRecord):  # still pending
             return False
@@ -250,6 +250,7 @@ class BatchedChanges:
         document = make_pending(validate_stored(record, text), self._settings)
         stated_facts = self._list_facts(key)
         origin = self.pending.origins.get(key, record.origin)
+        # A pending change of its metadata sets the time of change; new embedding texts alone do not.
         changed_at = None if key in self.pending.metadata else record.changed_at
         self.pending.put(replace(document, origin=origin, changed_at=changed_at))
         for fact_kind, value in stated_facts:

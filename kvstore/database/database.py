@@ -180,7 +180,7 @@ class Database(Handle):
         from .ingest_destination import IngestDestination
 
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)
-        self._require_writable("open it for writing to ingest", fixes_settings=False)
+        self._require_writable("open it for writing to ingest", finalizes_settings=False)
         check_options("options", options.get("options"))
         return create_ingestion(IngestDestination(self), paths, **options)
 
@@ -325,8 +325,8 @@ class Database(Handle):
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
         """Copy the current state of the store into a new directory; others can read and write during the copy.
 
-        ``compact`` omits free pages; without it the copy waits for the writer's lock. Raises InputError if ``path``
-        exists, StoreFullError if it cannot be written.
+        ``compact`` omits free pages. Without it, the copy takes the writer's lock, so others can only read. Raises
+        InputError if ``path`` exists, StoreFullError if it cannot be written.
 
         >>> store.backup(tempfile.mkdtemp() + "/copy")
         """

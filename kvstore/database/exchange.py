@@ -209,7 +209,7 @@ class _ExportReader:
 
 
 def _count_lines(file: BinaryIO) -> int:
-    """Return the number of lines after the position of a file, which stays the same.
+    """Return the number of lines from the current position of a file to its end; the position is restored.
 
     A last line without a newline counts only if it ends with ``}``; otherwise, it was cut off.
     """

@@ -171,7 +171,7 @@ class Handle(ClosedOnExit, Queryable):
         """Roll back the open transaction, if any; raise TransactionError if a thread is running one of its methods."""
         transaction = None if self._last_transaction is None else self._last_transaction()
         if transaction is not None:
-            transaction._end_with_store(self._session.lock_timeout)
+            transaction._roll_back_before_close(self._session.lock_timeout)
 
     def snapshot(self) -> Snapshot:
         """Open a snapshot: one state of the store, for several reads.
@@ -212,19 +212,19 @@ class Handle(ClosedOnExit, Queryable):
         return transaction
 
     def _require_writable(
-        self, remedy: str = "open it for writing to change it", *, fixes_settings: bool = True
+        self, remedy: str = "open it for writing to change it", *, finalizes_settings: bool = True
     ) -> None:
         """Raise ClosedError or ReadOnlyError if the store cannot be changed; the message gives ``remedy`` as advice.
 
         The settings that a new store takes from its first documents, such as the language, become final, because a
-        change depends on them. An ingest, which chooses these settings itself, passes ``fixes_settings=False``.
+        change depends on them. An ingest, which chooses these settings itself, passes ``finalizes_settings=False``.
         """
         self._session.environment.require_open()
         if self.readonly:
             reason = self._session.environment.readonly_reason
             raise ReadOnlyError(reason or f"{self.path} was opened read-only; {remedy}")
-        if fixes_settings:
-            self._session.store.fix_settings()
+        if finalizes_settings:
+            self._session.store.finalize_settings()
 
     @property
     def in_transaction(self) -> bool:
@@ -408,6 +408,7 @@ def copy_signature(
 
     def decorate(function: Callable[..., Result]) -> Any:
         """Return a method that calls ``function``, with the signature and docstring of the Transaction method."""
+        # Only the signature of ``method`` is used; the method itself is not called.
         return _OneShotMethod(get_method, lambda method, self, *args, **named: function(self, *args, **named))
 
     return decorate

@@ -108,7 +108,7 @@ class IndexManager:
             if Indexes(snapshot).get(index) is None:
                 raise _make_missing_error(index)
         for member in (*_list_companions(index), index):
-            self._find_builder(member).drop(member, progress)
+            self._get_builder(member).drop(member, progress)
 
     def refresh(
         self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
@@ -253,9 +253,9 @@ class IndexManager:
         if index.automatic:
             self.stop()  # the refresh does the background thread's work
             self._stop_requested.clear()  # it may be started again
-        return self._find_builder(index).refresh(index, progress)
+        return self._get_builder(index).refresh(index, progress)
 
-    def _find_builder(self, index: Index) -> IndexFiller:
+    def _get_builder(self, index: Index) -> IndexFiller:
         """Return the object that builds and removes an index, which depends on the class of the index.
 
         An index is a file, tables that every commit updates, or generations (results of builds).

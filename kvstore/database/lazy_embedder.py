@@ -55,7 +55,7 @@ class LazyEmbedder:
             if self._embedder is None:
                 self._embedder, self.is_supplied = embedder, True
 
-    def use_named(self, settings: FixedSettings) -> None:
+    def replace_embedder(self, settings: FixedSettings) -> None:
         """Replace the embedder with the embedder that ``settings`` name, which is loaded when first needed."""
         with self._lock:
             self._settings, self._embedder, self.is_supplied = settings, None, False
@@ -65,7 +65,7 @@ class LazyEmbedder:
         if texts:
             embedder = self.load()
             vectors = embedder.embed(texts)
-            return self._to_unit_vectors(vectors, (len(texts),)) if self.is_supplied else vectors
+            return self._to_unit_vectors(vectors, shape=(len(texts),)) if self.is_supplied else vectors
         import numpy as np
 
         return np.empty((0, self._settings.dimension), np.float32)
@@ -79,7 +79,7 @@ class LazyEmbedder:
         if self.is_supplied and not hasattr(embedder, "embed_query"):
             return cast("Matrix", self.embed([text])[0])
         vector = embedder.embed_query(text)
-        return self._to_unit_vectors(vector, ()) if self.is_supplied else vector
+        return self._to_unit_vectors(vector, shape=()) if self.is_supplied else vector
 
     def _to_unit_vectors(self, vectors: Any, shape: tuple[int, ...]) -> Matrix:
         """Return the vectors of the program's embedder as unit vectors of the store's dimension.

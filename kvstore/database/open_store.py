@@ -219,8 +219,8 @@ class OpenStore:
     def flush(self, timeout: float | None = None) -> None:
         """Add the counted lookups to the stored temperatures of names, and record the use of language models.
 
-        At most ``_MAX_NAMES_PER_COMMIT`` counts are written, and the others stay counted. Waits at most ``timeout``
-        seconds for another writer (None: the store's lock timeout).
+        At most ``_MAX_NAMES_PER_COMMIT`` counts are written; the others are kept for a later call. Waits at most
+        ``timeout`` seconds for another writer (None: the store's lock timeout).
         """
         if self.spending:
             self._flush_spending(timeout)
@@ -247,10 +247,10 @@ class OpenStore:
         for _ in uses:  # keep the uses that other threads have added since
             self.spending.popleft()
 
-    def fix_settings(self, names: Iterable[str] | None = None) -> None:
-        """Make settings final that a new store would otherwise take from its first documents, such as the language.
+    def finalize_settings(self, names: Iterable[str] | None = None) -> None:
+        """Make the current values of settings final that a new store would otherwise choose by its first documents.
 
-        ``names`` are the names of these settings (None: all).
+        The language is such a setting. ``names`` are the names of the settings (None: all of them).
         """
         if self._undecided_settings:
             with self.lock:  # also held while settings are decided
@@ -296,7 +296,7 @@ class OpenStore:
             get_logger().info("%s: the settings stay as they are: %s", self.environment.path, error)
             return False
         if settings.embedder != self.settings.embedder:
-            self.embedder.use_named(settings)
+            self.embedder.replace_embedder(settings)
         self.settings = settings
         if "index_manager" in vars(self):  # it was created with the old settings
             self.index_manager.stop()

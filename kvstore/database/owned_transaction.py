@@ -243,7 +243,7 @@ class OwnedTransaction(Queryable):
         """Return the name of the owner thread, or None if this is that thread or the transaction has ended."""
         return self._thread.name if self._is_open and self._thread is not threading.current_thread() else None
 
-    def _end_with_store(self, timeout: float) -> None:
+    def _roll_back_before_close(self, timeout: float) -> None:
         """Roll back, from any thread, because the store is being closed.
 
         In a thread other than the owner, raises TransactionError if the transaction is in use for longer than

@@ -152,8 +152,8 @@ class Queryable(ABC):
     ) -> list[str]:
         """Return the document keys that begin with ``prefix``, in order, at most ``limit``.
 
-        With ``where``, only documents that satisfy this condition over the columns of ``documents`` count. Raises
-        StatementError for an invalid condition, InputError for an invalid mapping.
+        ``where`` is a condition over the columns of ``documents``: only keys of documents that satisfy it are returned.
+        Raises StatementError for an invalid condition, InputError for an invalid mapping.
 
         >>> store.keys(), store.keys("t"), store.keys(limit=1), store.keys(where="meta ->> 'year' >= 2024")
         (['coffee', 'tea'], ['tea'], ['coffee'], ['coffee'])

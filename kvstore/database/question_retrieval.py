@@ -156,7 +156,7 @@ def _restrict_documents(
 
 
 def _respell_question(query: Query) -> None:
-    """Respell words and dates in the question of ``query``, in place, as in the documents.
+    """Change words and dates in the question of ``query`` to their spelling in the documents.
 
     If anything changed, the query keeps its original question, and the change is recorded as a step.
     """

@@ -125,6 +125,6 @@ def list_matching_keys(
     from ..sql.document_filter import filter_documents
 
     document_ids = filter_documents(state, where, parameters).allowed.documents.tolist()
-    keys_by_id = state.documents.get_keys(document_ids)  # can also have other documents
+    keys_by_id = state.documents.get_keys(document_ids)  # can also have the keys of other documents
     keys = (keys_by_id[document_id] for document_id in document_ids)
     return sorted((key for key in keys if key.startswith(prefix)), key=str.encode)

@@ -61,11 +61,11 @@ class PluginGroup(Generic[Converted]):
         get_reserved_names: Callable[[], Collection[str]],
         convert: Callable[[Plugin, Any], Converted],
     ) -> None:
-        """Declare the plugins of a kind, a key of :data:`GROUPS` such as ``embedder``.
+        """Create the group of all plugins of a kind, a key of :data:`GROUPS` such as ``embedder``.
 
-        ``get_reserved_names`` returns kvstore's own names, which no package replaces. ``convert`` converts the object
-        of a package's entry point to the object that kvstore uses. For an invalid object it raises a PluginError whose
-        message is a sentence without a subject.
+        ``get_reserved_names`` returns kvstore's own names, which no package can replace. ``convert`` converts the
+        object of a package's entry point to the object that kvstore uses. For an invalid object it raises a PluginError
+        whose message is a sentence without a subject.
         """
         self._kind = kind
         self._get_reserved_names = get_reserved_names
@@ -90,7 +90,10 @@ class PluginGroup(Generic[Converted]):
         return {name: value for name, (_, value) in loaded if value is not None}
 
     def list_plugins(self) -> list[Plugin]:
-        """Return all plugins, sorted by name; broken and ambiguous plugins have a ``problem``."""
+        """Return all plugins, sorted by name.
+
+        A plugin that is broken, or whose name several packages provide, has a ``problem``.
+        """
         plugins = []
         for name, entry_points in _get_entry_points()[self._kind].items():
             loaded_plugin, _ = self._load_plugin(name)

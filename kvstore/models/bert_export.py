@@ -152,7 +152,8 @@ class BertGraph:
         """Add all layers of BERT to the graph, from the input ``input_ids`` to the output ``vectors``.
 
         ``config`` is the content of the model's ``config.json``. With ``use_mean``, the vector of a text is the mean of
-        its tokens' vectors, else the vector of its first token. Raises EmbedderError if the model has other weights.
+        its tokens' vectors, else the vector of its first token. Raises EmbedderError if the model has weights that
+        these layers do not use.
         """
         width, num_heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])

@@ -95,8 +95,9 @@ def read_tensors(weights: E5Weights) -> Tensors:
 def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
     """Yield the name and the number of inputs of each layer with smoothed inputs, in the order of ``smoothing.bin``.
 
-    The inputs of an attention's output layer are averages, which have no extreme channels, so they are not smoothed.
-    Query, key and value share their input, so only the query is listed.
+    Smoothing divides channels with extreme activations by a factor, so that they can be rounded to bytes. The inputs of
+    an attention's output layer are averages, which have no extreme channels, so they are not smoothed. Query, key and
+    value share their input, so only the query is listed.
     """
     for layer_index in range(NUM_LAYERS):
         yield f"encoder.layer.{layer_index}.attention.self.query", WIDTH
@@ -107,7 +108,7 @@ def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
 def read_smoothing() -> dict[str, npt.NDArray[np.float32]]:
     """Return the smoothing factor of each input channel, by layer (Xiao et al., "SmoothQuant", 2023).
 
-    The ``smoothing.bin`` file has the exponents of these powers of two as signed bytes.
+    The factors are powers of two; the ``smoothing.bin`` file has their exponents as signed bytes.
     """
     factors = np.exp2(np.fromfile(SMOOTHING_FILE, np.int8).astype(np.float32))
     smoothing = {}

@@ -89,7 +89,7 @@ class E5Weights:
         return self._data[_HEADER_BYTES : self._vocabulary_end].tobytes()
 
     def read_floats(self, name: str) -> npt.NDArray[np.float32]:
-        """Return the values of the tensor ``name`` in float32, with one dimension."""
+        """Return the values of the tensor ``name`` as a one-dimensional array of float32."""
         offset, size = self._tensors[name]
         return np.frombuffer(self._data[offset : offset + size].tobytes(), "<f4")
 

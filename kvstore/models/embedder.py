@@ -150,7 +150,9 @@ def is_named_embedder(name: str) -> bool:
 
 
 def _find_name_pattern(prefix: str) -> str | None:
-    """Return the pattern of a built-in embedder's names, such as "openai:MODEL", by the part before the colon, or None.
+    """Return the pattern of a built-in embedder's names, such as "openai:MODEL", that has ``prefix`` before its colon.
+
+    Returns None if there is no such embedder.
 
     >>> _find_name_pattern("openai"), _find_name_pattern("hashing"), _find_name_pattern("unknown")
     ('openai:MODEL', 'hashing:DIMENSION', None)

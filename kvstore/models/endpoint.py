@@ -281,7 +281,10 @@ class Endpoint:
 
 
 def _parse_retry_after(header: str | None) -> float | None:
-    """Return the seconds to wait that an HTTP header Retry-After requests, as a number or a date, or None."""
+    """Return the seconds to wait according to an HTTP header Retry-After, which has a number of seconds or a date.
+
+    Returns None if the header is missing or invalid.
+    """
     from email.utils import parsedate_to_datetime
 
     if header is None:

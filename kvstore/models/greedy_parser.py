@@ -100,7 +100,7 @@ class KernelOps(NumpyOps):  # type: ignore[misc]  # an extension without types
         ``trans1`` and ``trans2`` transpose x and y first. The product is written to ``out``, if it is not None.
         """
         left = np.ascontiguousarray(x.T if trans1 else x)
-        right = np.ascontiguousarray(y if trans2 else y.T)
+        right = np.ascontiguousarray(y if trans2 else y.T)  # the kernel multiplies rows by rows
         products = np.empty((len(left), len(right)), np.float32) if out is None else out
         compute_row_products(left, right, products)
         return products

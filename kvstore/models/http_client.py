@@ -248,9 +248,9 @@ def _convert_error(problem: Exception) -> Exception:
 
 
 def _list_causes(problem: BaseException | None) -> list[BaseException]:
-    """Return an exception and its causes, the exceptions during whose handling it was raised; empty for None.
+    """Return an exception and the chain of exceptions that led to it (causes or contexts); empty for None.
 
-    If a cause is a group of exceptions, the first one of the group takes its place.
+    A group of exceptions in the chain is replaced by its first exception.
     """
     causes: list[BaseException] = []
     while problem is not None and problem not in causes:

@@ -51,9 +51,9 @@ class _LeanImporter(MetaPathFinder, Loader):
 
 @contextmanager
 def hide_unneeded_modules() -> Iterator[None]:
-    """Let the current thread import spaCy without torch or spaCy's programs, within the ``with`` block."""
+    """Make imports of spaCy in this thread skip torch and spaCy's programs, within the ``with`` block."""
     finder = _LeanImporter()
-    # The list is replaced, because another thread may be going through it, and would miss a finder after a removal.
+    # The list is replaced, not modified: another thread that iterates over it could skip a finder after a removal.
     sys.meta_path = [finder, *sys.meta_path]
     try:
         yield

@@ -112,7 +112,7 @@ class LanguageModel:
         return f"{self._endpoint.base_url}/chat/completions"
 
     def get_identity(self) -> tuple[str, ...]:
-        """Return the address, name and temperature, on which answers depend besides the messages, for cache keys."""
+        """Return the address, the name and the temperature (0 for answers), which identify the model in cache keys."""
         return self.url, self.name, "temperature 0"
 
     def write(
@@ -271,7 +271,7 @@ class LanguageModel:
             if not any(status in message for status in _INVALID_STATUSES):
                 raise
             if _CONTEXT_PATTERN.search(message):
-                raise _parse_prompt_limit(message) from None
+                raise _build_prompt_error(message) from None
             # "response_format" is not listed, because the caller must change it. The name that contains "max_tokens"
             # comes before it.
             names = ("temperature", _NEW_LIMIT_FIELD, "max_tokens", "stream_options")
@@ -307,8 +307,8 @@ class LanguageModel:
         return type(problem)(message)
 
 
-def _parse_prompt_limit(message: str) -> PromptTooLongError:
-    """Return the error for a server's message that a prompt is too long, with the limit and the size in the message.
+def _build_prompt_error(message: str) -> PromptTooLongError:
+    """Return the error for a server's message that a prompt is too long, with the limit and size that it mentions.
 
     ``message`` has the word ``status``, the three digits of the HTTP status, and the server's text.
     """

@@ -32,7 +32,7 @@ def get_models_folder() -> Path:
 
 
 def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
-    """Create ``folder`` with the model that ``write`` writes to the path that it gets, completely or not at all.
+    """Create ``folder`` atomically, with the model that ``write`` writes to the folder passed to it.
 
     If another process creates the folder first, its model is kept. With ``int8``, the weights are quantized. Raises the
     EmbedderError of ``write``, and OSError if the folder cannot be written.

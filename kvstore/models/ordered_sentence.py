@@ -126,7 +126,7 @@ class OrderedSentence:
         word = self.words[position]
         if not self.written_words[position][0].isupper() or word in FUNCTION_WORDS:
             return False
-        # A common first word has its capital from the sentence; "New" of "New York" can be an adjective.
+        # Every first word is capitalized; it counts only if it is no known word, or an adjective as in "New York".
         return position > 0 or get_part_of_speech(word) in (None, ADJECTIVE)
 
     def is_subject(self, span: WordSpan, verb: int) -> bool:
@@ -173,8 +173,8 @@ class OrderedSentence:
     def is_one_phrase(self, start: int, end: int, allowed_words: Collection[str] = ()) -> bool:
         """True if the words from position ``start`` to before ``end`` are within one phrase.
 
-        They contain no preposition and begin no other clause, except by ``allowed_words``, and no punctuation mark is
-        before, between or after them.
+        None of them is a preposition or can begin another clause, unless it is one of ``allowed_words``. No punctuation
+        mark is before, between or after them.
         """
         has_preposition = any(word in PREPOSITIONS and word not in allowed_words for word in self.words[start:end])
         has_mark = any(position in self.phrase_ends for position in range(start - 1, end))

@@ -54,7 +54,7 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
     start = 0
     shared_subject: list[str] | None = []
     for index, joined_words in enumerate(map(_find_joined_words, words, connectives)):
-        verb = find_verb(joined_words, False)
+        verb = find_verb(joined_words, begins_sentence=False)
         if index <= main_index or verb is None:
             continue
         clause_words = {word.lower() for phrase_words in words[start:index] for word in phrase_words}
@@ -74,12 +74,12 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
 
 
 def _find_main_verb(phrases: Sequence[Sequence[str]]) -> tuple[int, int] | None:
-    """Return the index of the first phrase with a verb, which ends the main clause, and the index of its verb in it.
+    """Return the index of the first phrase with a verb, and the index of the verb among the words of this phrase.
 
-    ``phrases`` are the words of each phrase. Returns None if no phrase has a verb.
+    The main clause ends with this phrase. ``phrases`` are the words of each phrase. Returns None without a verb.
     """
     for index, words in enumerate(phrases):
-        verb = find_verb(words, index == 0)
+        verb = find_verb(words, begins_sentence=index == 0)
         if verb is not None:
             return index, verb
     return None
@@ -133,7 +133,7 @@ def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) ->
     if not _can_begin_noun_phrase(first_word):
         return
     if words[0].lower() in ("which", "who"):
-        if find_verb(words[1:], True) == 0:
+        if find_verb(words[1:], begins_sentence=True) == 0:
             yield " ".join(words[1:])
     elif words[0].lower() in ARTICLES:
         is_present = verb in ("is", "are", "has", "have") or (verb.endswith("s") and verb != "was")

@@ -124,8 +124,8 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
     """Divide a sentence, or a statement that a model wrote, into phrases, by which the two can be compared.
 
     A phrase is between punctuation marks or conjunctions. It has the stems of its words, and its qualifiers: words such
-    as "not" or "may" that change what is said. Clauses are found only in English. Pass None as ``language`` if it is
-    unknown.
+    as "not" or "may" that change what is said. Clauses are found only in English. If ``language`` is None (unknown),
+    the qualifiers are the English ones.
     """
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
@@ -198,16 +198,17 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
     Only words are compared.
     """
     phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
-    qualifiers = _union(phrase.qualifiers for phrase in statement.phrases)
-    added_qualifiers = qualifiers - _union(phrase.qualifiers for phrase in phrases)
+    qualifiers = _unite_sets(phrase.qualifiers for phrase in statement.phrases)
+    added_qualifiers = qualifiers - _unite_sets(phrase.qualifiers for phrase in phrases)
     if added_qualifiers or statement.is_question != sentences[-1].is_question:
         return False
     if any(_is_truncated_copy(statement.words, sentence) for sentence in sentences):
         return False
     num_phrases_by_stem = Counter(stem for phrase in phrases for stem in phrase.content_stems)
-    stems = _union(phrase.content_stems for phrase in statement.phrases)
+    stems = _unite_sets(phrase.content_stems for phrase in statement.phrases)
     for phrase in phrases:
-        # The statement uses a phrase that alone has one of its content words, or that governs the whole sentence.
+        # The statement uses a phrase if it has a content word that occurs in no other phrase. A phrase that governs the
+        # whole sentence always counts as used.
         is_used = phrase.governs_sentence or any(
             num_phrases_by_stem[stem] == 1 for stem in phrase.content_stems & stems
         )
@@ -240,9 +241,9 @@ def _consists_of_whole_phrases(
     """True if a statement consists of some of ``phrases``, each whole and in order.
 
     ``phrases`` are the parts of its source sentences between punctuation marks or conjunctions. The statement must have
-    the first phrase, one of the last ``num_last_phrases``, and each phrase that qualifies the whole sentence; with a
-    word such as "both" or "because", all phrases. ``name_stems`` are the beginnings (``STEM_LETTERS`` letters) of the
-    names that can replace a pronoun.
+    the first phrase, one of the last ``num_last_phrases``, and each phrase that qualifies the whole sentence; if it has
+    a word such as "both" or "because", it must have all of them. Phrases of function words alone are not required.
+    ``name_stems`` are the beginnings (``STEM_LETTERS`` letters) of the names that can replace a pronoun.
     """
     stems = [stem for phrase in statement.phrases for stem in phrase.word_stems]
     used_flags = [_uses_phrase(set(stems), phrase) for phrase in phrases]
@@ -311,6 +312,6 @@ def _is_truncated_copy(words: Sequence[str], sentence: ParsedSentence) -> bool:
     return sentence.words[num_words] not in _CONTINUATIONS
 
 
-def _union(sets: Iterable[Set[str]]) -> Set[str]:
-    """Return the union of some sets."""
+def _unite_sets(sets: Iterable[Set[str]]) -> Set[str]:
+    """Return the union of all these sets."""
     return frozenset[str]().union(*sets)

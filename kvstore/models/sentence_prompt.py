@@ -64,7 +64,7 @@ def build_sentence_prompt(
     def build_schema(min_items: int, max_chars: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the schema of an answer with at least ``min_items`` sentences of at most ``max_chars`` characters.
 
-        Each sentence comes with the label of its passage, whose schema is ``label_schema``.
+        Each sentence has the label of its passage, whose schema is ``label_schema``.
         """
         text_schema = build_text_schema(max_chars, _MIN_SENTENCE_CHARS)
         sentence_schema = build_object_schema(passage=label_schema, text=text_schema)
@@ -76,7 +76,7 @@ def build_sentence_prompt(
         schema=build_schema(1, _MAX_ACCEPTED_CHARS, {"type": ["string", "integer"]}),
         check=lambda answer: check([entry["text"] for entry in answer["sentences"]]),
         answer_tokens=_ANSWER_TOKENS,
-        # The schema that a model gets is stricter than the one that its answer must have.
+        # The schema that is sent to the model is stricter than the one that its answer is checked against.
         requested_schema=build_schema(len(texts), max_chars, {"type": "string", "enum": _label_texts(texts)}),
     )
 
@@ -84,7 +84,7 @@ def build_sentence_prompt(
 def select_usable_indexes(texts: Sequence[str], indexes: Sequence[int]) -> list[int]:
     """Return the ``indexes`` of texts about which a model can write a sentence that passes the checks.
 
-    Such a text has a sentence whose copy passes them. Return all of ``indexes`` if no text is usable.
+    A text is usable if one of its own sentences passes them. Return all of ``indexes`` if no text is usable.
     """
     return [index for index in indexes if _is_usable(texts[index])] or list(indexes)
 

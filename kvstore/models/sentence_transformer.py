@@ -50,7 +50,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
     def __init__(self, model: str, *, device: str | None = None, int8: bool = False) -> None:
         """Create the embedder of a model, given by name or folder, which is loaded on first use.
 
-        ``device`` is torch's name of a device (None: onnxruntime runs the model). ``int8`` quantizes its weights.
+        ``device`` is the name of a torch device (None: onnxruntime runs the model). ``int8`` quantizes the weights.
         """
         super().__init__()
         kind = "sentence-transformers-int8" if int8 else "sentence-transformers"
@@ -162,7 +162,7 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
     def __init__(self, name: str, *, device: str | None = None, int8: bool = False) -> None:
         """Create the embedder with the ``name`` that stores record; the model is loaded on first use.
 
-        With ``int8``, weights are quantized to 8 bits. ``device`` is torch's name of a device.
+        With ``int8``, weights are quantized to 8 bits. ``device`` is the name of a torch device.
         """
         super().__init__(name, device=device, int8=int8)
         self.name = name

@@ -97,9 +97,9 @@ class _WordOrder:
     def has_compatible_order(self, words: Sequence[str]) -> bool:
         """True unless a sentence contradicts the statement by the order or the counts of its words.
 
-        ``words`` are the stems of the sentence in order. A sentence that has a repeated word less often contradicts the
-        statement, unless its pronouns can stand for a name. Unless the statement is a title, order proves nothing if
-        the two share few words, or if only one of them is passive (has "by").
+        ``words`` are the stems of the sentence in order. If the statement repeats a word, a sentence that has the word
+        less often contradicts it, unless the sentence's pronouns can stand for a name. Unless the statement is a title,
+        order proves nothing if the two share few words, or if only one of them is passive (has "by").
         """
         counts = Counter(words)
         num_pronouns = sum(counts[pronoun] for pronoun in PRONOUNS)
@@ -231,8 +231,9 @@ class _WrittenStatement:
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
         """True unless one or two ``sentences`` of a passage say something else with the words of the statement.
 
-        They do so if their words are in a different order, if the statement adds or omits words such as "not", or if it
-        must keep phrases and splits one. For a title, only the order counts.
+        They do so if their words are in a different order, or if the statement adds or omits words such as "not". A
+        statement that must keep phrases must also have each phrase of the sentences whole or not at all. For a title,
+        only the order counts.
         """
         if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
             return False
@@ -242,7 +243,7 @@ class _WrittenStatement:
         sources = [sentence.parsed for sentence in sentences]
         if not keeps_meaning(statement, sources):
             return False
-        # All pronouns must stand for names of the headings and of one earlier sentence.
+        # In place of pronouns, the statement may have names of the headings and of at most one earlier sentence.
         return not self.must_keep_phrases or any(
             keeps_whole_phrases(statement, sources, passage.heading_stems | names)
             for names in (set[str](), *sentences[-1].earlier_names)
@@ -382,7 +383,7 @@ def _repeats_words(statement: str) -> bool:
     words = split_written_words(statement)
     sequences = Counter(tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words)))
     repeated_words = [list_content_words(" ".join(sequence)) for sequence, count in sequences.items() if count > 1]
-    # Content words are in lower case, so a capitalized word of a name is not among the words as written.
+    # Content words are folded to lower case, so they are found in ``words`` only if they are written in lower case.
     return any(len(content_words) > 1 and not set(words).isdisjoint(content_words) for content_words in repeated_words)
 
 
@@ -413,7 +414,7 @@ def _collect_stems(sources: Iterable[str]) -> set[str]:
 
 
 def to_stem(word: str) -> str:
-    """Return the first letters of the English stem of a word, by which the forms of a word in most languages agree.
+    """Return the first letters of the English stem of a word, which in most languages are the same for all its forms.
 
     A number is returned whole.
     """

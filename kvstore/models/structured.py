@@ -112,12 +112,13 @@ class StructuredModel:
         self.model = model
         self.max_tokens = max_tokens
         self.num_calls = 0
-        #: The number of invalid answers, and of consecutive requests without a valid answer.
+        #: The number of invalid answers.
         self.num_refused = 0
+        #: The number of consecutive requests without a valid answer.
         self.num_failures = 0
         self.sent_tokens = 0
         self.written_tokens = 0
-        #: The number of consecutive invalid answers to first prompts, those with a simpler prompt to fall back to.
+        #: The number of consecutive invalid answers to prompts for which there is a simpler prompt to fall back to.
         self._num_invalid_first_answers = 0
         #: The types of ``response_format``, tried in this order; those that the server rejected are removed.
         self._response_formats = ["json_schema", "json_object", "text"]
@@ -135,9 +136,9 @@ class StructuredModel:
         """Return the model's answer to a prompt, checked and converted.
 
         After an invalid answer, the prompt is sent again with the error, at most ``max_attempts`` times in all. If it
-        has ``build_simpler``, the simpler prompt is sent instead; after several invalid answers to first prompts, only
-        simpler prompts are sent. Raises TokenLimitError if the first request would exceed the limit, InvalidAnswerError
-        if no answer matched the schema, and the errors of :meth:`LanguageModel.write`.
+        has ``build_simpler``, the simpler prompt is sent instead; after several invalid answers to prompts that have a
+        simpler one, only simpler prompts are sent. Raises TokenLimitError if the first request would exceed the limit,
+        InvalidAnswerError if no answer matched the schema, and the errors of :meth:`LanguageModel.write`.
         """
         if prompt.build_simpler is not None and self._num_invalid_first_answers >= _MAX_INVALID_FIRST_ANSWERS:
             prompt = prompt.build_simpler()

@@ -171,8 +171,8 @@ def find_supported_sentences(
 def find_sources(text: str, sources: Sequence[str]) -> list[int]:
     """Return the sorted indices of the ``sources`` that support a sentence of ``text``, which a model wrote from them.
 
-    A sentence is supported by the source that has the most of its content words, if these are at least half of them
-    (:data:`MIN_SUPPORT`).
+    A sentence is supported by the source that has the most of its content words, provided that the source has at least
+    half of them (:data:`MIN_SUPPORT`).
     """
     indices: set[int] = set()
     for sentence in iter_written_sentences(text):

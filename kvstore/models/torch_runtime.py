@@ -26,8 +26,8 @@ class TorchRuntime:
     def __init__(self, name: str, model: str, *, device: str | None = None, offline: bool = False) -> None:
         """Load a model by its name or folder ``model``; ``name`` is the embedder's name in errors.
 
-        ``device`` is torch's name of a device (None: torch chooses). With ``offline``, the model hub is not contacted.
-        Raises EmbedderError.
+        ``device`` is the name of a torch device (None: torch chooses). With ``offline``, the model hub is not
+        contacted. Raises EmbedderError.
         """
         self._name = name
         missing_package = find_first_missing(TORCH_PACKAGES)

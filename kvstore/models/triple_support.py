@@ -159,8 +159,8 @@ def _check_relation(relation: str, words: Sequence[str], subject: str, source: _
     """Raise ValueError unless a relation is short, has no number, and can be a verb phrase.
 
     ``words`` are the words of the relation. In English, it must begin in lower case, not with a preposition such as
-    "including", and have a verb form. None is required after a plural subject, whose verb in the present has no -s to
-    recognize, or if the relation has a function word, such as "from" for "is from".
+    "including", and have a verb form. The verb form is not checked if the relation has a function word, such as "from"
+    for "is from", or if the subject ends in s: a verb after a plural has no ending by which it could be recognized.
     """
     if not 0 < len(words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
@@ -280,7 +280,7 @@ def parse_name(name: str) -> list[str]:
 def _parse_text(text: str) -> _OrderedText:
     """Split a text into sentences and words by the rules of its language, and find its nouns.
 
-    The last result is cached. Its ``predicate_nouns`` say what the subject of the first sentence is, such as "film" in
+    The last result is cached. The ``predicate_nouns`` say what the subject of the first sentence is, such as "film" in
     "Ran is a film".
     """
     has_spaces = not is_unspaced(text)
@@ -337,7 +337,8 @@ def _is_joined_by_function_words(
     if is_copula:
         links |= BE_WORDS
         object_words = sentence.words[object_.first : object_.last + 1]
-        # Without "to sing", "the first artist" says something else; and a past form such as "founded" is no noun.
+        # The object must be more than "the first artist" of "the first artist to sing", which says something else, and
+        # must not begin with a past form such as "founded", which is no noun.
         is_incomplete = object_.last not in sentence.phrase_ends and not _SELECTORS.isdisjoint(object_words)
         if is_incomplete or is_past_form(object_words[0]):
             return False
@@ -365,7 +366,7 @@ def _has_triple_order(
 
     ``relation_words`` are all words of the relation; a relation that ends with "by" is passive. An object after its
     relation must have no preposition that the relation lacks, must be in the same clause, and must not modify a noun
-    after it.
+    after it (as "mill" does in "mill owner").
     """
     is_passive = relation_words[-1] == "by"
     if relation.last < object_.first:

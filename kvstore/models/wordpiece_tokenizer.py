@@ -146,7 +146,7 @@ class _CharacterForms(dict[int, str]):
     """The text that replaces each character, by its code; a character that is a word by itself gets spaces."""
 
     def __init__(self) -> None:
-        """Read the table of how BERT normalizes characters, to which replacements are added on first use.
+        """Read the table of BERT's normalization of characters; entries are added to this dictionary on first use.
 
         Raises ValueError if it is damaged.
         """
@@ -167,7 +167,7 @@ class _CharacterForms(dict[int, str]):
             text = ""
         else:
             text = unicodedata.normalize("NFD", chr(code)) if code in HANGUL else self._forms.get(code, chr(code))
-            if bisect_right(self._separate_ranges, code) % 2:
+            if bisect_right(self._separate_ranges, code) % 2:  # a word by itself, such as a punctuation mark
                 text = f" {text} "
         if len(self) < _MAX_CACHED_CHARACTERS:
             self[code] = text

@@ -215,7 +215,7 @@ def _check_new_names(system: System) -> None:
 
 
 def _add_system(system: System) -> None:
-    """Add an imported system, its strategies, indexes and SQL tables to the registries, in place of placeholders."""
+    """Add an imported system, its strategies, indexes and SQL tables to the registries, in place of deferred names."""
     SYSTEMS[system.name] = system
     STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
     INDEXES.update((index.name, index) for index in system.indexes)

@@ -107,7 +107,7 @@ def _find_best_exchange(
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
     """Return all chunks of a store, in order of document key and ordinal, and their scores.
 
-    ``name`` is the name of a function in :data:`SCORE_FUNCTIONS`, which computes the scores.
+    ``name`` (in any case) is the name of a function in :data:`SCORE_FUNCTIONS`, which computes the scores.
     """
     compute_scores = SCORE_FUNCTIONS[name.lower()]
     keys = sorted(state.documents.iter_keys())

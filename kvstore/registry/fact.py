@@ -25,11 +25,11 @@ class NodeLinker(Protocol):
     """The writer of the entity filter for facts: it adds and removes the addresses (tree nodes) of an entity."""
 
     def add_node_addresses(self, nodes: NodeEntityPairs) -> None:
-        """Collect addresses of entities at tree nodes, to be added; ``nodes`` are pairs (node, entity)."""
+        """Record that these pairs (tree node, entity) are to be added to the addresses of the entities."""
         ...
 
     def remove_node_addresses(self, nodes: NodeEntityPairs) -> None:
-        """Collect addresses of entities at tree nodes, to be removed; ``nodes`` are pairs (node, entity)."""
+        """Record that these pairs (tree node, entity) are to be removed from the addresses of the entities."""
         ...
 
 

@@ -281,7 +281,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return ModelTexts(texts_by_digest, tuple(unassigned_texts))
 
     def to_fields(self, value: ModelTexts) -> Sequence[Any]:
-        """Return ``value`` as the one field of an export line: a list of [digest in hex, model, texts] by passage."""
+        """Return ``value`` as the one field of an export line: a row (digest in hex, model, texts) for each passage."""
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.by_digest.items())]]
 
     def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:

@@ -99,7 +99,11 @@ class TableBuffer:
     __slots__ = ("_newer_keys", "_older_keys", "newer_chains", "num_added", "older_chains")
 
     def __init__(self) -> None:
-        """Create a buffer without changes; its layers map keys to version chains (buffered values and patches)."""
+        """Create a buffer without changes.
+
+        Its two layers map keys to version chains (buffered values and patches). Copies share ``older_chains``, which
+        are never modified; changes are added to ``newer_chains``.
+        """
         self.older_chains: TableChanges = {}
         self.newer_chains: TableChanges = {}
         # The ascending keys of ``older_chains``; and the keys only in ``newer_chains``: an ascending list and a list of
@@ -160,7 +164,7 @@ class TableBuffer:
         self.newer_chains.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Drop the version chains (buffered changes) of records; only the layer ``newer_chains`` may have them."""
+        """Drop the version chains (buffered changes) of records, none of which may be in the layer ``older_chains``."""
         for key in keys:
             del self.newer_chains[key]
         self._newer_keys, self.num_added = None, None
@@ -242,7 +246,10 @@ class ChangeBuffer:
         return other
 
     def get_table(self, table: str) -> TableBuffer:
-        """Return the changes of a table, after adding an empty buffer if it has none; only the owner may edit it."""
+        """Return the buffered changes of a table; if it has none, first add an empty buffer for it.
+
+        Only the write transaction that copied this buffer may modify them.
+        """
         buffer = self._tables.get(table)
         if buffer is None:
             buffer = self._tables[table] = TableBuffer()
@@ -408,7 +415,7 @@ class BufferedTableCache(dict[str, bool]):
     """
 
     def __init__(self, names: Set[str]) -> None:
-        """Create an empty cache; ``names`` are the names of the buffered tables."""
+        """Create an empty map, to which entries are added on first use; ``names`` are those of the buffered tables."""
         super().__init__()
         self.names = names
 
@@ -422,7 +429,10 @@ class ChangeBufferReader:
     """A reader of segments, the stored batches of changes. They never change, so each is read once in this process."""
 
     def __init__(self, buffered_tables: Set[str]) -> None:
-        """Create a reader that has read no segments (batches of changes); ``buffered_tables`` are buffered."""
+        """Create a reader that has read no segments (stored batches of changes) yet.
+
+        ``buffered_tables`` are the names of the tables whose changes are buffered.
+        """
         self.buffered_tables = BufferedTableCache(buffered_tables)
         #: The combined changes of the segments that were read last, or committed last by this process.
         self.buffer = ChangeBuffer()
@@ -453,9 +463,10 @@ class ChangeBufferReader:
 def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
     """Combine the readable segments (batches of changes); return them, and a sentence for each damaged or missing one.
 
-    Patches (changes of parts of a value) of a record that a lost segment changed may no longer apply to it.
+    A buffered patch of a record that a lost segment also changed may not fit the record; reading it then raises
+    CorruptionError.
     """
-    buffer, losses, next_number = ChangeBuffer(), [], 1
+    buffer, losses, next_number = ChangeBuffer(), [], 1  # segments are numbered from 1
     for key, value in scan_segments(b""):
         segment_number = records.U32.unpack_from(key)[0]
         if segment_number > next_number:

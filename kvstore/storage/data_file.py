@@ -217,8 +217,8 @@ class DataFile:
     def _verify_not_overtaken(self, change: int) -> None:
         """Raise OvertakenError if the meta page of commit number ``change`` may already be overwritten.
 
-        The second commit after it overwrites the page: first the roots of the trees, then the number of the change. A
-        process can therefore read new roots with the old number. That commit starts only when a new transaction sees
+        The second commit after it overwrites the page: first the roots of the trees, then the commit number. A process
+        can therefore read new roots with the old number. That commit starts only when a new transaction sees
         the first one.
         """
         try:

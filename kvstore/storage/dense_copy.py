@@ -20,9 +20,10 @@ _TRANSIENT_BYTES = 1 << 20
 
 
 def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> None:
-    """Append every record of all tables to the ``target`` file, missing or empty, up to a size of ``max_bytes``.
+    """Write every record of all tables, in key order, to the LMDB file ``target``, which must be missing or empty.
 
-    Raises LMDB's errors, and CorruptionError if records are missing; ``target`` is then unusable.
+    The file may grow to ``max_bytes``. Raises LMDB's errors, and CorruptionError if records are missing; ``target`` is
+    then unusable.
     """
     tables = source.get_tables()
     with lmdb.open(

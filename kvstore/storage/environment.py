@@ -250,7 +250,7 @@ class Environment(ClosedOnExit, OpenFile):
                 self.require_open()
                 must_grow = self.must_grow or self.data.used_bytes > self.data.map_size // 2
             if must_grow:
-                with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
+                with contextlib.suppress(StoreFullError):  # without waiting: only if no transaction is open
                     self.grow_map(0)
             while True:
                 lmdb_transaction = self.transaction_thread.run(
@@ -293,7 +293,7 @@ class Environment(ClosedOnExit, OpenFile):
                 self.grow_map(self.lock_timeout)
 
     def _abort_transaction(self, transaction_and_handles: _LmdbTransaction) -> None:
-        """Abort a write transaction that has no view, in the thread that began it."""
+        """Abort a write transaction of LMDB that no view wraps yet; call this in the thread that began it."""
         transaction, _ = transaction_and_handles
         transaction.abort()
         self.gate.leave()

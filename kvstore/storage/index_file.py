@@ -226,7 +226,7 @@ class LazyIndexFile(Generic[Content]):
     """
 
     def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
-        """Create an object that calls ``read`` with ``path``, for the content of the file, on first use."""
+        """Create a lazy reader of the file at ``path``; ``read`` returns the content of the file, on first use."""
         self.path = path
         #: The reason why no content is available, or why no file could be built; empty if all is well.
         self.problem = ""
@@ -442,7 +442,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
             release_lock(descriptor)
 
 
-def is_being_drafted(path: Path) -> bool:
+def is_being_built(path: Path) -> bool:
     """True if a process is building the index file that belongs at ``path``."""
     try:
         descriptor = os.open(build_partial_path(path), os.O_RDONLY)

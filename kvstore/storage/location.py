@@ -132,7 +132,7 @@ def _report_denied_access(path: Path) -> Iterator[None]:
 def require_free_path(target: Path) -> None:
     """Raise InputError if ``target`` exists, even as a dangling link, cannot be accessed or has no parent directory.
 
-    A copy or an export replaces nothing.
+    A copy or an export never overwrites a file.
     """
     require_accessible(target)
     if target.exists() or target.is_symlink():

@@ -130,7 +130,8 @@ class WriterLock:
             self._holder = threading.current_thread()
             self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             if os.pread(self._descriptor, 1, 0):
-                # The last holder was killed, perhaps before the renaming of a compacted file was durable.
+                # A process id remains in the file only if the last holder was killed, perhaps before the renaming of a
+                # compacted file was durable.
                 with contextlib.suppress(OSError):
                     flush(self.path.parent)
             with contextlib.suppress(OSError):  # a full disk may refuse the process id; the lock works without it
@@ -182,7 +183,7 @@ class WriterLock:
                 release_lock(descriptor)
 
     def acquire_shared(self, timeout: float) -> int | None:
-        """Keep writers out while a reader that cannot register itself with LMDB reads.
+        """Share the lock, which keeps writers out, for a reader that cannot register itself with LMDB.
 
         Returns the descriptor of the locked file, which the caller passes to :func:`release_lock` after the reads.
         Returns None if there is no lock file, and therefore no writer. Raises LockTimeoutError if a writer holds the
@@ -306,7 +307,7 @@ def is_running(process_id: int) -> bool:
 
 
 def describe_holder(path: Path) -> str:
-    """Return a description of the process that holds the lock at ``path``, for a message."""
+    """Return "process" and the id of the process that holds the lock at ``path``, or "another process"."""
     try:
         process_id = path.read_text("ascii", "replace").strip()
     except OSError:

@@ -371,8 +371,8 @@ class PageReleaser:
     def count_reads(self, num_records: int, *, looked_up: bool = False) -> None:
         """Count records that were read, and release the pages of the file if too many of them are in memory.
 
-        ``looked_up`` means that the records were looked up, so their pages may be read again. These counts release
-        pages only in a process of more than :data:`MIN_TOTAL_BYTES`.
+        ``looked_up`` is True for records found by key, not by a scan: their pages may soon be read again, so they are
+        released only if the process has more than :data:`MIN_TOTAL_BYTES` in memory.
         """
         self._unchecked_reads[looked_up] += num_records
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:

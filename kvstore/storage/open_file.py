@@ -55,7 +55,8 @@ class TransactionGate:
 
     def __init__(self) -> None:
         """Create a gate without open transactions; transactions are allowed to begin."""
-        #: The lock of the condition. Ctrl-C inside the methods of a Condition, which are Python, can leave it locked.
+        #: The lock of the condition. Callers use the lock itself, because Ctrl-C inside the methods of a Condition,
+        #: which are written in Python, can leave it locked.
         self.lock = threading.RLock()
         self.condition = threading.Condition(self.lock)
         self.num_open = 0
@@ -140,9 +141,10 @@ class OpenFile:
     ) -> None:
         """Lock and open the data file in ``directory``.
 
-        ``readonly`` refuses write transactions. With ``opens_readonly``, only the file is read-only at first, because
-        another process writes. ``map_size`` is the initial size of the memory map, and ``max_bytes`` the maximum size
-        of the file (None: no limit). Changes to the tables ``buffered`` go to the change buffer.
+        ``readonly`` refuses write transactions. With ``opens_readonly``, the file is opened read-only, and reopened
+        before the first write transaction, because another process is writing. ``map_size`` is the initial size of the
+        memory map, and ``max_bytes`` the maximum size of the file (None: no limit). Changes to the tables ``buffered``
+        go to the change buffer.
         """
         self.path = directory
         self.readonly = readonly

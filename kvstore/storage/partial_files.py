@@ -40,7 +40,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 def remove_directory(path: Path) -> None:
     """Remove a directory and all files in it, if it exists; files that cannot be removed stay."""
     if path.exists():
-        import shutil  # loads libraries of compression; an open rarely needs it
+        import shutil  # imported here because it loads compression libraries, and opening a store rarely needs it
 
         shutil.rmtree(path, ignore_errors=True)
 

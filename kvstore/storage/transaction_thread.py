@@ -29,7 +29,8 @@ class _Task:
     def __init__(self, function: Callable[[], Any]) -> None:
         """Wrap ``function`` as a task, which one thread runs once and another waits for."""
         self._function = function
-        # Held until the function has ended. A plain lock, because a finalizer may wait for it anywhere.
+        # Held until the function has ended. A plain lock, not an Event: a finalizer, which can run at any point, even
+        # within the methods of an Event, may wait for it.
         self._done_lock = threading.Lock()
         self._done_lock.acquire()
         self._start_lock = threading.Lock()  # acquired by the first :meth:`run`, and never released
@@ -53,7 +54,7 @@ class _Task:
     def wait(self) -> None:
         """Wait until the function has ended."""
         if not self.is_done:
-            self._done_lock.acquire()
+            self._done_lock.acquire()  # :meth:`run` releases it at the end
 
 
 class TransactionThread:
@@ -135,7 +136,7 @@ def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
     """Run the tasks of a queue, in order, until it returns None."""
     while (task := tasks.get()) is not None:
         task.run()
-        del task
+        del task  # so that its result is not kept alive while the thread waits
 
 
 def _run_remaining_tasks(tasks: SimpleQueue[_Task | None]) -> None:

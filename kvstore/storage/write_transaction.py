@@ -84,7 +84,10 @@ class WriteTransaction(LmdbView):
 
     @property
     def is_large(self) -> bool:
-        """True if this transaction has made more changes than fit into one segment (batch) of the change buffer."""
+        """True if this transaction has made more changes than fit into one segment (batch) of the change buffer.
+
+        From then on it writes appended records, or even all records, to their tables instead of the buffer.
+        """
         return not self._is_buffering or self._appends_directly
 
     def put(self, table: str, key: bytes, value: Bytes) -> None:
@@ -231,7 +234,7 @@ class WriteTransaction(LmdbView):
             self.abort()
 
     def _get_transaction(self) -> Any:
-        """Return the open transaction; raise TransactionError in a thread that did not begin it."""
+        """Return the transaction; raise TransactionError in a thread that did not begin it, ClosedError if it ended."""
         if get_ident() != self._thread:
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
         return self._transaction or super()._get_transaction()

@@ -157,7 +157,7 @@ def _open_handle(
     environment = store.environment
     check_lock_timeout(lock_timeout)
     store.settings.require_equal_settings(creation_settings, environment.path)
-    store.fix_settings(creation_settings)
+    store.finalize_settings(creation_settings)
     is_readonly_by_request = environment.readonly and environment.readonly_reason is None
     if is_readonly_by_request and not readonly:
         raise InputError(

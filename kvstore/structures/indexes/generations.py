@@ -262,7 +262,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         is_usable = self.is_usable(record)
         built_change = record.state["change"] if is_usable else 0
         lag = max(0, change - built_change)
-        if open_indexes is not None and index_file.is_being_drafted(
+        if open_indexes is not None and index_file.is_being_built(
             index_file.build_index_path(open_indexes.environment.path, self.name)
         ):
             return IndexStatus(self.name, "building", built_change, lag, self.building_detail)

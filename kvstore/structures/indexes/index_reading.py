@@ -129,7 +129,7 @@ def _get_status(open_indexes: OpenIndexes, state: State, index_kind: Index) -> I
         return None
     content, file = _get_content(open_indexes, index_kind, record), get_index_file(open_indexes, index_kind)
     built_change, lag = (0, change) if content is None else (content.change, index_kind.compute_lag(content, state))
-    if index_file.is_being_drafted(file.path):
+    if index_file.is_being_built(file.path):
         return IndexStatus(index_kind.name, "building", built_change, lag, index_kind.building_detail)
     if content is not None:
         return IndexStatus(index_kind.name, "ready", built_change, lag, index_kind.describe(content))
