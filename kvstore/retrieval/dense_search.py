@@ -45,7 +45,7 @@ class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
     vector: Vector
 
     def fetch(self, state: State) -> npt.NDArray[np.float32]:
-        """Read the vectors of the chunks, and return their cosines with the vector."""
+        """Return the cosine of each requested chunk with the request's vector, in order."""
         return compute_cosines(state, self.chunks, self.vector)
 
 

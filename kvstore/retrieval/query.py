@@ -67,8 +67,8 @@ class Query:
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
 
     ``reading`` is a reader of ``state``, to which a strategy sends its read requests (a BatchedReader); a strategy uses
-    ``state`` itself only for its system's own structures. Both show only data stated by the ``allowed`` documents and
-    the user, see :mod:`~kvstore.structures.restricted_state`.
+    ``state`` itself only for its system's own structures. Both show only data asserted by the ``allowed`` documents
+    and the user, see :mod:`~kvstore.structures.restricted_state`.
     """
 
     question: str
@@ -290,7 +290,7 @@ def evidence_of(
 
     The query's reranker reorders the ranking first. The hits are the first ``query.top`` chunks that have at most
     ``query.within`` tokens together, or segments (merged neighboring chunks) if the query or the strategy
-    (``as_segments``) asks for them. A query can also ask for segments in addition. ``paths`` explain why each chunk is
+    (``as_segments``) asks for them. A query can also ask for both. ``paths`` explain why each chunk is
     in the ranking: one text, a mapping by chunk id, or a function of the loaded chunk. ``pool`` is the number of chunks
     that were ranked.
     """

@@ -66,7 +66,7 @@ class _StoreWords(NamedTuple):
     stem: Callable[[str], str]
 
     def count_chunks(self, words: Sequence[str]) -> dict[str, int]:
-        """Return the number of chunks that have each word in any form."""
+        """Return about how many chunks contain each word in any form, by word."""
         return count_chunks_with_words(words, self.state, self.stem)
 
     def find_match(self, text: str, pattern: str) -> re.Match[str] | None:

@@ -177,7 +177,7 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
             continue
         cosines = graph.cosines[rows]
         similarities = graph.compute_similarities(rows, path.vector_sum) if path.rows else np.zeros(len(rows))
-        for index in _select_greatest(graph, rows, cosines - beam.discount * similarities, beam.units_per_entity):
+        for index in _select_top_indexes(graph, rows, cosines - beam.discount * similarities, beam.units_per_entity):
             yield _Extension(path, entity, int(rows[index]), float(similarities[index]))
 
 
@@ -229,7 +229,7 @@ def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Score
     return [float(score) for score in scorer(texts)]
 
 
-def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
+def _select_top_indexes(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
     """Return the indexes of the ``count`` greatest values, descending, with ties in document order.
 
     ``values`` has a value for each unit (sentence) in ``rows``.

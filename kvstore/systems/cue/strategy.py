@@ -90,8 +90,8 @@ class CueStrategy:
         return evidence_of(query, self.name, ranking, paths=path_texts, pool=len(chunks))
 
 
-def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
-    """True if a store has vectors of the units (sentences or clauses) of all its documents."""
+def has_all_unit_vectors(query: Query, availability: UnitAvailability) -> bool:
+    """True if the store has a vector for each unit (sentence or clause) of its documents."""
     has_all_units = availability.is_present and availability.is_complete
     return has_all_units and not query.reading.settings.embedder.startswith("none:")
 

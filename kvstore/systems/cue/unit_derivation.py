@@ -270,7 +270,7 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
 
 
 def _extract_clauses(text: str, parses: Sequence[Parse]) -> list[Clause]:
-    """Return the clauses of a text from its parse, or an empty list if the text was too long for a single parse."""
+    """Return the clauses of a parsed text, or an empty list if the text was too long for a single parse."""
     if len(parses) != 1:
         return []
     return [clause for sentence in iter_sentences(parses[0].doc) for clause in find_clauses(sentence)]

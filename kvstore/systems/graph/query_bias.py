@@ -36,7 +36,7 @@ class QueryBias:
     """
 
     def __init__(self, vector: Vector, max_cosine: float, strength: float) -> None:
-        """Create the bias that makes a graph walk prefer chunks similar to the question; no chunk has a factor yet.
+        """Create a bias toward chunks similar to the question; :meth:`add_cosines` adds the factors of chunks.
 
         ``vector`` is the vector of the question without its names, ``max_cosine`` its cosine with the best chunk, and
         ``strength`` how strongly the walk prefers similar chunks.
@@ -60,7 +60,7 @@ class QueryBias:
             self._factors = np.concatenate((self._factors, factors))[order]
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factor of the weight of a step to each chunk.
+        """Return, for each chunk, the factor by which the weight of a step to it is multiplied.
 
         Every chunk must have been passed to :meth:`add_cosines`.
         """

@@ -297,13 +297,13 @@ def _compute_path_shares(
     and in the first chunks of ``near_ranking``. ``weights`` are the BM25 weights of the question's terms. A chunk
     without a path gets 0. All chunks get 0 if some documents have no units, or if units have no vectors.
     """
-    from ..cue.strategy import can_compare_units, find_best_path_by_chunk, find_paths
+    from ..cue.strategy import find_best_path_by_chunk, find_paths, has_all_unit_vectors
     from ..cue.unit_graph import UnitGraph
     from ..cue.unit_requests import UnitAvailabilityRequest
 
     shares = np.zeros(len(chunks))
     units = query.reading.fetch(UnitAvailabilityRequest())
-    if not can_compare_units(query, units):
+    if not has_all_unit_vectors(query, units):
         return shares
     graph = UnitGraph(query, weights)
     paths_by_chunk = find_best_path_by_chunk(

@@ -46,7 +46,7 @@ from .community_rows import (
     MEMBERS,
 )
 from .entity_graph import compute_strengths
-from .stored_communities import CommunityMember, HomeChunk, StoredCommunities, Value, iter_largest
+from .stored_communities import CommunityMember, HomeChunk, StoredCommunities, Value, iter_largest_indexes
 
 #: Marks a community whose visibility is not yet known; otherwise the value is 0 or 1.
 _UNKNOWN = -1
@@ -368,7 +368,7 @@ class Communities(StoredCommunities):
         candidates = None if level is None else set(self.list_level(level))
         nearest: list[tuple[int, float]] = []
         # Usually, the first few communities include enough suitable ones; otherwise, all are sorted.
-        for community in iter_largest(scores, expected_count=4 * count):
+        for community in iter_largest_indexes(scores, expected_count=4 * count):
             if len(nearest) == count:
                 break
             is_candidate = self.is_visible(community) if candidates is None else community in candidates

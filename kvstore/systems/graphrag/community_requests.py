@@ -111,7 +111,7 @@ class HierarchySentencesRequest(ReadRequest[list[list[str]]]):
     max_relatives: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Return, for each name, sentences about the parents and children of its first ``max_nodes`` forest nodes."""
+        """Return, for each name, sentences about the parents and children of its first ``max_nodes`` tree nodes."""
         hierarchy = Hierarchy(state, self.max_relatives)
         return [
             hierarchy.build_sentences(sort_nodes(state, nodes)[: self.max_nodes])

@@ -290,7 +290,7 @@ def _sum_edges(num_nodes: int, weighted_codes: list[tuple[IntArray, IntArray]]) 
 
 
 def compute_edge_weights(num_nodes: int, cooccurrences: Edges, links: Edges, degrees: IntArray) -> Edges:
-    """Return the strongest edges of each of ``num_nodes`` nodes, weighted relative to the chunks of both ends.
+    """Return the strongest edges of each of ``num_nodes`` nodes, normalized by the degrees of both ends.
 
     The weight of an edge is the sum of its weights in ``cooccurrences`` and ``links``, divided by the square root of
     the product of the ends' degrees. A degree is the number of chunks of a node. Weights are integers in units of

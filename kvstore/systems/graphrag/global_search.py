@@ -43,7 +43,13 @@ from .community_requests import (
 )
 from .report_hits import CommunityReportsRequest, ReportContent, build_report_hit, renumber_hits
 from .report_terms import join_terms
-from .tree_requests import ScoredChildrenRequest, ScoredCommunities, UnassignedChunksRequest, find_best, score_terms
+from .tree_requests import (
+    ScoredChildrenRequest,
+    ScoredCommunities,
+    UnassignedChunksRequest,
+    find_best_indexes,
+    score_terms,
+)
 
 #: The default number of levels that the selection descends.
 _MAX_LEVELS = 8
@@ -189,11 +195,11 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     This is the dynamic community selection of microsoft/graphrag, by the scores that ``scoring`` computes instead of a
     model's ratings. It descends at most ``levels`` levels from the coarsest communities.
     """
-    selected_communities, scored_communities = _descend(scoring, levels)
+    selected_communities, scored_communities = _select_levels(scoring, levels)
     communities = np.concatenate([level.communities for level in selected_communities])
     # The factor of a community, from 1 to 2, grows with its number of chunks.
     scores = np.concatenate([level.scores * level.factors for level in selected_communities])
-    best = find_best(communities, scores, limit)
+    best = find_best_indexes(communities, scores, limit)
     groups = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
     if scoring.unassigned_chunks:
         score = scoring.score_unassigned()
@@ -207,8 +213,8 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     )
 
 
-def _descend(scoring: _CommunityScoring, levels: int) -> tuple[list[ScoredCommunities], list[ScoredCommunities]]:
-    """Return the selected and all scored communities, each as a list by level, from the coarsest level.
+def _select_levels(scoring: _CommunityScoring, levels: int) -> tuple[list[ScoredCommunities], list[ScoredCommunities]]:
+    """Return the selected communities and all scored ones, each as a list by level, from the coarsest.
 
     The selection descends at most ``levels`` levels, to each child that scores at least as high as its parent by
     ``scoring``. A community is selected if the selection reaches it and descends to none of its children.

@@ -216,7 +216,7 @@ class StoredCommunities:
         """Return the chunks assigned to the community itself, not to its children, at build time, largest share first.
 
         A chunk is assigned level by level, from the coarsest, to the community in which its names have the most weight.
-        The share of a chunk is the fraction of that weight.
+        The share of a chunk is the fraction of its names' weight that is in the community.
         """
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 
@@ -316,7 +316,7 @@ def _make_missing_error(community: int) -> CorruptionError:
     return CorruptionError(f"index communities: community {community} is referred to but not stored; {_REMEDY}")
 
 
-def iter_largest(values: Matrix, expected_count: int) -> Iterator[int]:
+def iter_largest_indexes(values: Matrix, expected_count: int) -> Iterator[int]:
     """Yield the indexes of values in descending order of value, ties by index.
 
     A caller that stops after ``expected_count`` of them does not cause all values to be sorted.

@@ -138,7 +138,7 @@ class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
         # Rounded, so that cosines that differ only by rounding errors tie.
         scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(_DECIMALS)
         if self.rarities:
-            nearest = find_best(ids, scores, _NUM_SCORED_REPORTS)
+            nearest = find_best_indexes(ids, scores, _NUM_SCORED_REPORTS)
             scores[nearest] += [
                 score_terms(terms, self.rarities) for terms in _get_terms(state, communities, ids[nearest].tolist())
             ]
@@ -153,7 +153,7 @@ class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
         )
 
 
-def find_best(communities: IntArray, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
+def find_best_indexes(communities: IntArray, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
     """Return the indexes of the ``limit`` highest scores, best first, ties by community."""
     if not 0 < limit < len(scores):
         return np.lexsort((communities, -scores))[:limit]

@@ -182,6 +182,6 @@ class EntitySentences(NamedTuple):
 
     @property
     def chunk_indexes(self) -> list[int]:
-        """The indexes of the chunks that contain the sentences, ascending."""
+        """The distinct indexes of the chunks that contain the sentences, ascending."""
         chunk_indexes: list[int] = np.unique(self.spans[:, 0]).tolist()
         return chunk_indexes

@@ -395,7 +395,7 @@ class Topics:
 
     @cached_property
     def _related_leaves_by_newer_chunk(self) -> Mapping[int, Sequence[int]]:
-        """For each chunk added after the build, the finest topics of related content whose entities it mentions.
+        """For each chunk added after the build, the topics of level 0 of related content whose entities it mentions.
 
         A topic is omitted if all chunks that it was built from were deleted.
         """
@@ -446,9 +446,9 @@ class Topics:
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
         """Return, for each of many vectors, the nearest of the chunks that the topics were built from.
 
-        A vector whose nearest chunk is in no topic gets None. This takes one pass over the stored vectors.
+        A vector gets None if there is no such chunk, or if it is in no topic. This takes one pass over all vectors.
         """
-        chunks = np.zeros(len(vectors), np.uint64)
+        chunks = np.zeros(len(vectors), np.uint64)  # 0 is not the id of a chunk
         cosines = np.full(len(vectors), -np.inf, np.float32)
         for ids, matrix in self._state.vectors.scan():
             is_older = ids < self.chunk_stop
