@@ -130,7 +130,7 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
     for snippet, row in zip(snippets[first_index:], rows[first_index:], strict=True):
         if has_header:
             snippet.text = "; ".join(f"{name}: {cell}" for name, cell in zip(rows[0], row, strict=True))
-            snippet.cells = " ".join(row)
+            snippet.cell_text = " ".join(row)
         else:
             first_cell, *other_cells = row
             snippet.text = f"{first_cell}: {'; '.join(other_cells)}"

@@ -208,7 +208,7 @@ def put_best_first(
     best_position = min(scored_positions, key=lambda position: (-scores[position], position))
     best_excerpt, (passage_index, index) = excerpts_by_position[best_position], best_position
     snippets = passages[passage_index].snippets
-    is_table_row = bool(snippets[index].cells)
+    is_table_row = bool(snippets[index].cell_text)
     first = find_required_start(snippets, index)
     if snippets[first].needs_subject:  # the sentence before names its subject
         first = max(first - 1, best_excerpt.first)
@@ -258,7 +258,7 @@ def _have_same_subject(left: Snippet, right: Snippet) -> bool:
     False for two rows of a table with named columns, because each row has its own subject. Also False for an item of a
     list and a row of a table.
     """
-    are_named_rows = bool(left.cells and right.cells)
+    are_named_rows = bool(left.cell_text and right.cell_text)
     have_same_term = left.section == right.section and left.term == right.term
     return have_same_term and not (_are_list_and_table(left, right) or are_named_rows)
 

@@ -453,11 +453,11 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     num_words = _count_words(labeled_text)
-    num_symbols = len(_SYMBOL_PATTERN.findall(snippet.cells or snippet.text))
+    num_symbols = len(_SYMBOL_PATTERN.findall(snippet.cell_text or snippet.text))
     is_field = FIELD_PATTERN.fullmatch(snippet.text) is not None
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
     is_sentence = snippet.text.endswith((".", "!")) and not snippet.text[-2:-1].isdigit()  # not "Article 11."
-    is_complete = is_sentence or is_field or is_numeric_row or bool(snippet.cells) or snippet.kind == "item"
+    is_complete = is_sentence or is_field or is_numeric_row or bool(snippet.cell_text) or snippet.kind == "item"
     if (
         num_words < (_MIN_COMPLETE_WORDS if is_complete else _MIN_WORDS)
         or ". . ." in snippet.text  # the leader before a page number of a table of contents

@@ -71,13 +71,13 @@ class Snippet:
     ``kind`` is prose, item, table or code. ``block_index`` is the number of its block (paragraph, list item, table,
     code) in the passage, and ``section`` the number of its section (the text between two headings). ``heading`` is the
     heading above it, or a question that opens its paragraph. ``caption`` is the caption above the table of the row, or
-    the line above a quoted mail with its author. ``cells`` are the cells of a row without the names of its columns, if
-    it has such names. ``label`` is the term, speaker or header row of the snippet if its own text lacks it; ``term`` is
-    that term in any case. ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject
-    named. ``is_lead_in``: it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be
-    chosen by itself. ``hit`` is the hit that has its first character (None if no hit has it), and ``ordinal`` the
-    number of the hit's chunk. ``num_words`` is its length. ``release`` is the release that the snippet dates if it is a
-    heading.
+    the line above a quoted mail with its author. ``cell_text`` has the cells of a row without the names of its columns,
+    if it has such names. ``label`` is the term, speaker or header row of the snippet if its own text lacks it; ``term``
+    is that term in any case. ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its
+    subject named. ``is_lead_in``: it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it
+    can be chosen by itself. ``hit`` is the hit that has its first character (None if no hit has it), and ``ordinal``
+    the number of the hit's chunk. ``num_words`` is its length. ``release`` is the release that the snippet dates if it
+    is a heading.
     """
 
     start: int
@@ -95,7 +95,7 @@ class Snippet:
     is_question: bool = False
     heading: str = ""
     caption: str = ""
-    cells: str = ""
+    cell_text: str = ""
     hit: Hit | None = None
     ordinal: int = 0
     num_words: int = 0
@@ -109,7 +109,7 @@ class Snippet:
     @property
     def scored_text(self) -> str:
         """The text to compare with a question: it also has the words of its cells (``unit price`` for unit_price)."""
-        return f"{self.labeled_text} {self.cells}"
+        return f"{self.labeled_text} {self.cell_text}"
 
 
 class PassageBlock(NamedTuple):
@@ -339,7 +339,7 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
             # Without a name in its first column, a header names the things that the rows compare.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
             row_end = offset + len(line.rstrip())
-            yield Snippet(offset, row_end, "; ".join(fields), "table", block.block_index, cells=values)
+            yield Snippet(offset, row_end, "; ".join(fields), "table", block.block_index, cell_text=values)
         offset += len(line)
 
 

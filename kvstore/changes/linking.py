@@ -117,11 +117,11 @@ class Linker:
         #: The new documents; and by document, the older chunks that changed, and older chunks with other mentions.
         self._new_documents: dict[int, AddedDocument] = {}
         self._changed_chunks: dict[int, set[int]] = {}
-        self._mentioned_chunks: dict[int, dict[int, AddedChunk]] = {}
+        self._chunks_with_changed_mentions: dict[int, dict[int, AddedChunk]] = {}
         #: The records before and after the change of each document whose metadata alone changed.
         self._metadata_changes: list[tuple[DocumentRecord, DocumentRecord]] = []
         #: The removed names that each chunk mentioned.
-        self._chunks_without_names: dict[int, set[int]] = {}
+        self._removed_names_by_chunk: dict[int, set[int]] = {}
         #: The normal forms of the names that became known and unknown, by entity.
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
@@ -150,17 +150,19 @@ class Linker:
         Must be called after the last change.
         """
         # A document is reported with changed chunks or with changed mentions. If it has both, all are changed chunks.
-        for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
-            self._changed_chunks[document].update(self._mentioned_chunks.pop(document))
-        changed_chunks = set(chain(*self._changed_chunks.values(), *self._mentioned_chunks.values()))
+        for document in self._changed_chunks.keys() & self._chunks_with_changed_mentions.keys():
+            self._changed_chunks[document].update(self._chunks_with_changed_mentions.pop(document))
+        changed_chunks = set(chain(*self._changed_chunks.values(), *self._chunks_with_changed_mentions.values()))
         removed_mentions = {
-            chunk: entities for chunk, entities in self._chunks_without_names.items() if chunk not in changed_chunks
+            chunk: entities for chunk, entities in self._removed_names_by_chunk.items() if chunk not in changed_chunks
         }
         return Delta(
             added=list(self._new_documents.values()),
             changed_metadata=self._metadata_changes,
             changed_chunks=self._changed_chunks,
-            changed_mentions={document: list(chunks.values()) for document, chunks in self._mentioned_chunks.items()},
+            changed_mentions={
+                document: list(chunks.values()) for document, chunks in self._chunks_with_changed_mentions.items()
+            },
             removed_mentions=removed_mentions,
             names_added=self._names_added,
             names_removed=self._names_removed,
@@ -301,7 +303,7 @@ class Linker:
             if _has_nested(remaining_occurrences, removed_occurrences):
                 recounted_chunks.setdefault(documents_by_chunk[chunk], []).append(chunk)
             else:
-                self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
+                self._removed_names_by_chunk[chunk] = {occurrence.entity for occurrence in removed_occurrences}
         for batch in iter_batches(recounted_chunks.items(), _MAX_BATCH_DOCUMENTS):
             self._report_recounted_chunks(dict(batch))
 
@@ -323,7 +325,7 @@ class Linker:
         texts = chain.from_iterable(self._state.documents.read_text_slices(ranges).values())
         mentions = self._mentions.get_occurrences_many(ids)
         for (chunk, chunk_record), text, occurrences in zip(chunk_records.items(), texts, mentions, strict=True):
-            self._mentioned_chunks.setdefault(chunk_record.document, {})[chunk] = AddedChunk(
+            self._chunks_with_changed_mentions.setdefault(chunk_record.document, {})[chunk] = AddedChunk(
                 chunk, text.encode(), chunk_record.section, occurrences
             )
 
@@ -411,7 +413,7 @@ class Linker:
             if headings or (document_chunks and _has_markup(records[document].title)):
                 self.mark_changed(document, records[document].chunk_ids())
             elif document_chunks:
-                self._mentioned_chunks.setdefault(document, {}).update(
+                self._chunks_with_changed_mentions.setdefault(document, {}).update(
                     (added_chunk.id, added_chunk._replace(mentions=all_mentions[added_chunk.id]))
                     for added_chunk in document_chunks
                 )

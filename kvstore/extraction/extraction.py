@@ -207,8 +207,8 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
 class ChunkedDocument:
     """A prose document split into chunks; nothing else is derived from it yet.
 
-    ``byte_offsets`` has the byte offset of each character of ``text``. ``english[i]`` is True if chunk *i* is in
-    English. ``language`` is the name of the document's language, or None if it is unknown.
+    ``byte_offsets`` has the byte offset of each character of ``text``. ``is_english_by_chunk[i]`` is True if chunk *i*
+    is in English. ``language`` is the name of the document's language, or None if it is unknown.
     """
 
     document: ValidDocument
@@ -217,7 +217,7 @@ class ChunkedDocument:
     sections: list[Heading]
     chunks: list[Chunk]
     byte_offsets: ByteOffsets
-    english: list[bool]
+    is_english_by_chunk: list[bool]
     language: str | None
 
     def add_vectors_to_digest(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
@@ -228,7 +228,7 @@ class ChunkedDocument:
         """Return the chunks that the pipeline of ``language`` can parse; for ``en``, only chunks in English."""
         if language != ENGLISH:
             return self.chunks
-        return [chunk for chunk, is_english in zip(self.chunks, self.english, strict=True) if is_english]
+        return [chunk for chunk, is_english in zip(self.chunks, self.is_english_by_chunk, strict=True) if is_english]
 
     def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
         """Return the text that the vector of each chunk is computed from: title, headings, context and chunk.
@@ -335,7 +335,7 @@ def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:
     if len(get_own_tree_name(document.key, document.meta).encode()) > MAX_ENTITY_KEY_BYTES:
         return []
     byte_offsets = chunked.byte_offsets
-    relations = extract_structural_relations(chunked.blocks, byte_offsets, any(chunked.english))
+    relations = extract_structural_relations(chunked.blocks, byte_offsets, any(chunked.is_english_by_chunk))
     if chunked.document.own_chunks is None:
         return relations
     chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunked.chunks]
@@ -427,14 +427,14 @@ class _DocumentLine(NamedTuple):
 
 def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[Name]:
     """Yield the names that rules recognize in a document: in its title, headings, sentences, mail headers and code."""
-    text, has_english = chunked.text, any(chunked.english)
+    text, has_english = chunked.text, any(chunked.is_english_by_chunk)
     if chunked.document.title:
         yield from extract_title_names(chunked.document.title, "title", has_english)
     for section in chunked.sections:
         yield from extract_title_names(section.title, "heading", has_english)
     lines = [
         _DocumentLine(to_nfc(text[sentence.start : sentence.end]), sentence.kind, is_english)
-        for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
+        for chunk, is_english in zip(chunked.chunks, chunked.is_english_by_chunk, strict=True)
         for sentence in chunk.sentences
     ]
     prose = _select_prose(lines)

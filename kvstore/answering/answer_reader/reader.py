@@ -233,9 +233,9 @@ class _CandidateEstimator:
             words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), snippet.labeled_text])))
             if self._row_names and not any(name <= words for name in self._row_names):
                 return True
-        if snippet.cells and not self._scorer.list_question_terms(f"{snippet.label} {snippet.cells}"):
+        if snippet.cell_text and not self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}"):
             quality = self._quality
-            if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cells, self._scorer.stem):
+            if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cell_text, self._scorer.stem):
                 return True
         text = _render_with_block(passage.snippets, index)
         if self._answer_type.name == "e-mail address" and self._name_words:
@@ -256,7 +256,7 @@ def _find_identifiers(text: str) -> set[str]:
 
 def _is_row(snippet: Snippet) -> bool:
     """True if a snippet is a row of a table or a record with several fields."""
-    return bool(snippet.cells) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
+    return bool(snippet.cell_text) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
 
 
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:

@@ -182,7 +182,7 @@ def read_passages(
     candidates = []
     for window, output in zip(windows, reader.read(question, texts), strict=True):
         passage = passages[window.position.passage_index]
-        covering_text = f"{window.text} {get_snippet(passages, window.position).cells}"
+        covering_text = f"{window.text} {get_snippet(passages, window.position).cell_text}"
         if not passage.title:  # the file name can name the subject
             covering_text += f" {passage.document}"
         opens_document = _opens_document_about(passages, window.position, subject_terms, scorer)
