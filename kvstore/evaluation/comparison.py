@@ -135,7 +135,7 @@ def evaluate_store(
 ) -> EvaluationReport:
     """Measure a store on questions. By default, :func:`make_questions` makes them from its documents.
 
-    ``strategies`` are compared with the current strategy (default: :data:`DEFAULT_STRATEGIES`), and ``limit`` is the
+    ``strategies`` (default: :data:`DEFAULT_STRATEGIES`) are compared with the current strategy, and ``limit`` is the
     maximum number of questions that are made. ``model`` is the language model of :meth:`kvstore.Store.ask`. Without
     ``compare_chunk_sizes``, no temporary stores with other chunk sizes are built. Raises InputError if a strategy is
     unknown or lacks its index, or if no question can be made from the documents. ``progress`` is called after each

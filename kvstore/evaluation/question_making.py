@@ -174,9 +174,9 @@ def _collect_facts(store: Store) -> dict[str, list[_AskableFact]]:
 
 
 def _drop_repeated_questions(facts: Sequence[_AskableFact]) -> list[_AskableFact]:
-    """Return the facts of one source without those that lead to the same question, which has no single right answer.
+    """Return the facts of one source whose question no other fact shares; a shared question has several right answers.
 
-    A fact is marked ambiguous if another one has the same attribute.
+    Each returned fact is marked ambiguous if another of ``facts`` has the same attribute.
     """
     # The first phrase represents all phrases.
     question_counts = Counter(fact.phrase_question(number=0).lower() for fact in facts)
@@ -359,11 +359,11 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
         return None
     attribute_words = list_content_words(attribute)
     words = list(dict.fromkeys([*list_content_words(subject), *attribute_words]))
-    if len(words) < 2 or store.count("content MATCH ?", (_build_all_words_condition(words),)):
+    if len(words) < 2 or store.count("content MATCH ?", (_build_all_words_query(words),)):
         return None
     # The document about the subject can have its name only in the title, so the attribute alone counts there.
     if attribute_words:
-        condition = _build_all_words_condition(attribute_words)
+        condition = _build_all_words_query(attribute_words)
         if store.count("key = ? AND content MATCH ?", (other.document, condition)):
             return None
     return make_question(fact.phrase_question(number, subject), "near", part=fact.source)
@@ -384,6 +384,6 @@ def _combine_names(name: str, other: str) -> str:
     return " ".join([*beginning, other_last_word])
 
 
-def _build_all_words_condition(words: Sequence[str]) -> str:
+def _build_all_words_query(words: Sequence[str]) -> str:
     """Return the full-text query for texts with all of the words: ``"green" AND "tea"``."""
     return " AND ".join(f'"{word}"' for word in words)

@@ -495,6 +495,6 @@ def _count_columns(attribute_text: str) -> int:
     for column in match[1].split(","):
         if re.match(r"\s*\w+\s*=", column):  # the next attribute, such as "options=header"
             break
-        repetition = re.match(r"\s*(\d+)\*", column)  # "2*" stands for two columns
+        repetition = re.match(r"\s*(\d+)\*", column)  # "2*" means two columns
         num_columns += min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
     return num_columns

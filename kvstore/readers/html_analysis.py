@@ -175,7 +175,7 @@ class PageAnalysis:
         self.content_path_ids = frozenset(_iter_enclosing_ids(content))
         title = self._find_outside_title(tree, body, content, is_declared)
         self.title_path_ids = frozenset(_iter_enclosing_ids(title)) if title is not None else frozenset()
-        self.is_content_declared = is_declared and title is None
+        self.is_content_declared = is_declared and title is None  # a declared element without the title is less certain
 
     def get_stats(self, node: LexborNode) -> ElementStats | None:
         """Return the counts of an element, or None for a text and for a tag without text (``br``, ``script``)."""

@@ -151,7 +151,8 @@ def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
 def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
     """True if an element with this ``tag`` is a line of links, most of them to other pages of the site, without code.
 
-    False for a single link as long as a sentence. ``stats`` are the counts of its text and links.
+    False for a single link as long as a sentence. An element with more than ``MAX_INSPECTED_ELEMENTS`` elements is not
+    searched for code. ``stats`` are the counts of its text and links.
     """
     has_other_text = not stats.is_mostly_links or stats.unlinked_length > _MAX_BAR_SHARE * stats.linked_length
     if has_other_text or tag == "a" or tag in VERBATIM_TAGS:

@@ -143,11 +143,14 @@ class NavigationFilter:
         return is_content_element or node.mem_id in self._prose_elements
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
-        """True if an element with this ``tag`` is never text: a script, a graphic, media or a form control."""
+        """True if an element with this ``tag`` is not text: a script, graphic, medium, button or label of a checkbox.
+
+        A button counts as text if it is a tab or in a heading, and so does the label of a checkbox in a list item.
+        """
         if tag in TEXTLESS_TAGS:
             return True
         parent = node.parent
-        if tag == "button":  # a tab, or the heading of a part that unfolds, is text
+        if tag == "button":  # in a heading, it unfolds the section below it
             return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADING_TAGS)
         if tag == "label" and parent is not None and parent.tag != "li":
             # A checkbox with a label shows or hides something, except in an item of a to-do list.
@@ -168,7 +171,7 @@ class NavigationFilter:
         reads_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
         if not reads_attributes and not stats.num_links and tag not in HEADING_TAGS:
             return None
-        reason = self._find_strictest_reason(
+        reason = self._find_strict_reason(
             node, tag, stats, node.attributes if reads_attributes else {}, in_content, in_section
         )
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
@@ -177,7 +180,7 @@ class NavigationFilter:
             self.tables_of_contents.add(node.mem_id)
         return None
 
-    def _find_strictest_reason(
+    def _find_strict_reason(
         self,
         node: LexborNode,
         tag: str,
@@ -213,7 +216,7 @@ class NavigationFilter:
             if may_be_line_numbers and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)):
                 return "line numbers"
         if stats.num_links:
-            reason = self._find_links_reason(node, tag, stats, class_and_id, class_match, in_content)
+            reason = self._find_reason_in_links(node, tag, stats, class_and_id, class_match, in_content)
             if reason is not None:
                 return reason
         elif stats.text_length < _MAX_LABEL_CHARACTERS and tag in _LABEL_TAGS and self._is_contents_label(node):
@@ -263,7 +266,7 @@ class NavigationFilter:
                 return "links beside the content"
         return None
 
-    def _find_links_reason(
+    def _find_reason_in_links(
         self,
         node: LexborNode,
         tag: str,

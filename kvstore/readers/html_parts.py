@@ -134,7 +134,7 @@ class HtmlList:
     def add_definition(self, blocks: list[MarkdownBlock]) -> None:
         """Add an item with the pending ``terms``, which are cleared, and their definition ``blocks``.
 
-        Without pending terms, the definition extends the last item.
+        Without pending terms, the definition extends the last item or, if there is none, becomes an item.
         """
         terms = ", ".join(self.terms)
         self.terms.clear()
@@ -228,7 +228,8 @@ class HtmlTable:
     def build_blocks(self) -> list[MarkdownBlock]:
         """Return the caption and the table; a single column without a header becomes a list.
 
-        A table without rows has only the caption. A row with only a term is joined with the row of its definition.
+        A table without rows has only the caption. Each row with only a term is first joined with the row of its
+        definition in ``rows``.
         """
         if not self.header and not self.rows:
             return self.caption

@@ -83,9 +83,10 @@ def read_objects(rows: Iterable[tuple[int, _Row]], origin: Origin, options: Read
 
 
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield the documents of one JSON value: one, or a failure, for each object of its main list, and one for the rest.
+    """Yield a document, or a failure, for each object of the main list of a JSON value, and a document for the rest.
 
-    A lock file, or a rest of more than ``_MAX_VALUE_CHARACTERS``, becomes a SkippedPart. Raises ReaderError if the file
+    The main list is the value itself, or its field with most of the text; without one, the value is one document. A
+    lock file, or a rest of more than ``_MAX_VALUE_CHARACTERS``, becomes a SkippedPart. Raises ReaderError if the file
     is empty or not valid JSON.
     """
     # Not decode_text: JSON allows raw line breaks such as U+2028 in strings, and \n would make it invalid.
@@ -234,7 +235,10 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
 
 
 def _parse_object(line: _Line) -> dict[str, JSON]:
-    """Return the object of a line. Raises BadLineError if the line is not a JSON object, or is an error already."""
+    """Return the object of a line of JSON.
+
+    Raises BadLineError if it is not an object. A line that is an error already is raised.
+    """
     if isinstance(line, BadLineError):
         raise line
     value = _parse_value(line)

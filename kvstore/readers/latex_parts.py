@@ -106,7 +106,7 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
         if match["boundary"]:  # the beginning or end of an inner environment
             depth += 1 if match["boundary"] == "begin" else -1
         elif match["item"] == command and depth == 0:
-            if match.start() < start:  # inside the option of the item before
+            if match.start() < start:  # inside the option of the previous item
                 continue
             yield option, body[start : match.start()]
             start = match.end()

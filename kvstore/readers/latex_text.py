@@ -185,7 +185,7 @@ class _LatexText(LatexCursor):
             self._inline.add_text(" " if symbol != ":" else "")
 
     def _add_accent(self, accent: str) -> None:
-        """Read the argument of an accent command, and add it; its first letter and the ``accent`` are one character."""
+        """Read the argument of an accent command, and add it with the ``accent`` on its first letter."""
         letter = self._read_argument()
         letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
         letter_text = letter if letter[:1] != "\\" else self._source.render_line(letter, self._depth)
@@ -294,13 +294,16 @@ class _LatexText(LatexCursor):
             self._offset += 1
 
     def _add_running_text(self, text: str) -> None:
-        """Add the LaTeX source ``text`` of an argument to the current paragraph, with the spaces around it."""
+        """Add the LaTeX source ``text`` of an argument to the current paragraph; white space at its ends is kept."""
         line = self._source.render_line(text, self._depth)
         space_before, space_after = text[:1].isspace(), text[-1:].isspace()
         self._inline.add_text(f"{' ' if space_before else ''}{line}{' ' if space_after else ''}")
 
     def _parse_inner(self, text: str) -> list[MarkdownBlock]:
-        """Return the Markdown blocks of LaTeX source inside the source of this object, such as an argument."""
+        """Return the Markdown blocks of LaTeX source inside this source, such as an argument.
+
+        At the maximum depth, they are at most one paragraph, without the commands.
+        """
         if self._depth >= _MAX_DEPTH:
             return list(map(make_paragraph, filter(None, [self._source.render_line(text, self._depth)])))
         return _LatexText(self._source, text, self._depth + 1).parse_blocks()
@@ -317,10 +320,7 @@ class _LatexText(LatexCursor):
             self._source.meta.setdefault(name, line)
 
     def _add_verbatim(self, name: str) -> None:
-        """Add the code after a command such as ``verb``: in braces, or between two equal characters on one line.
-
-        If the second one is missing, nothing is added, and the code is read as text.
-        """
+        """Add the code after a command such as ``verb``: in braces, or between two equal characters on one line."""
         if name == "mintinline":
             self._read_argument()  # the language
         if not name.startswith("verb"):
@@ -332,7 +332,7 @@ class _LatexText(LatexCursor):
         end = self._text.find(delimiter, self._offset + 1) if delimiter and delimiter != "\n" else -1
         line_end = self._text.find("\n", self._offset)
         if end < 0 or (0 <= line_end < end):
-            return
+            return  # the code is not closed, and is read as text
         self._inline.add_code(self._text[self._offset + 1 : end])
         self._offset = end + 1
 
@@ -382,7 +382,7 @@ class _LatexText(LatexCursor):
     # --- environments -------------------------------------------------------------------------------------------------
 
     def _handle_environment(self) -> None:
-        r"""Read the environment after ``\begin``, such as a table or a list, and add its blocks."""
+        r"""Read the environment after ``\begin``, such as a table or a list, and add its blocks, if it has any."""
         name_match = ENVIRONMENT_PATTERN.match(self._text, self._offset)
         if name_match is None:
             return

@@ -22,7 +22,10 @@ def find_line(lines: Sequence[str], start: int, is_match: Callable[[str], object
 
 
 def find_nonblank_line(lines: Sequence[str], start: int) -> int:
-    """Return the index of the first line from ``start`` on that is not empty, or the number of lines."""
+    """Return the index of the first line from ``start`` on that is not empty, or the number of lines.
+
+    The lines have no white space at their ends.
+    """
     return find_line(lines, start, bool)
 
 

@@ -227,7 +227,7 @@ def _is_text_type(content_type: str) -> bool:
 
 
 def _choose_alternative(part: Message) -> Message | None:
-    """Return the alternative of a ``multipart/alternative`` MIME part to read (RFC 2046, 5.1.4).
+    """Choose which alternative of a ``multipart/alternative`` MIME part to read (RFC 2046, 5.1.4).
 
     This is the plain text if it has enough words compared with the longest alternative, else the last other alternative
     with words. If no alternative has words, return the plain text, which can be empty, or None without plain text.

@@ -59,7 +59,7 @@ class _MailPart(EmailMessage):
     def attach(self, payload: Any) -> None:
         """Add ``payload``, a MIME part, to this one.
 
-        Raises InvalidMailError if the message has too many parts or nests them too deep.
+        Raises InvalidMailError if the message has too many parts or nests them too deeply.
         """
         payload.depth = self.depth + 1
         payload._part_numbers = self._part_numbers

@@ -92,7 +92,7 @@ class InlineBuilder:
         self._texts.append(text)
 
     def separate_words(self) -> None:
-        """Put a space between the last word and the text that is added next, unless one of them has it already."""
+        """Separate the text that is added next from the last word by a space, unless there is one already."""
         self._needs_space = True
 
     def add_image(self, alternative: str) -> None:
@@ -121,7 +121,7 @@ class InlineBuilder:
         if text[0] == " ":
             self.add_text(" ")
         continues_code = len(self._texts) == self._code_end and "`" not in code
-        # The last text then ends with a backtick, and its last character of code is before that.
+        # The last text then is a code span, whose last character before the backtick is at index -2.
         if continues_code and _WORD_BREAK_PATTERN.fullmatch(self._texts[-1][-2] + code[0]):
             self._texts[-1] = f"{self._texts[-1][:-1]}{code}`"
         else:

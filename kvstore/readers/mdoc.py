@@ -95,7 +95,7 @@ class MdocInterpreter:
     def __init__(self) -> None:
         """Start without a documented name, outside any block that a macro opens and another one closes."""
         self.name = ""
-        self.open_tags = 0
+        self.open_tags = 0  # the number of open ``Xo`` blocks, in which the next line continues a list tag
         self._is_spaced = True  # False after ``Sm off``
         self._is_first_unspaced = False  # True before the first text without spacing
         self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside

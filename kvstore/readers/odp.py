@@ -50,7 +50,7 @@ def _build_slide(
 ) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    The notes of the speaker come last. The date, header, footer and number of the slide are added to ``left_out``
+    The speaker notes come last. The date, header, footer and number of the slide are added to ``left_out``
     instead (None: they become blocks too). ``page`` is the element of the slide, ``number`` its number, from 1, and
     ``converter`` converts the shapes of the file.
     """

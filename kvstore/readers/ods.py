@@ -38,8 +38,8 @@ def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Ite
 def _iter_rows(table: Element) -> Iterator[list[str]]:
     """Yield the rows of a sheet as lists of cell texts.
 
-    A repeated row is yielded several times. At most ``_MAX_ROWS`` rows are yielded, and no empty rows at the end of a
-    sheet that is filled with them.
+    A repeated row is yielded several times. At most ``_MAX_ROWS`` rows are yielded; empty rows that extend to this
+    limit, as in a sheet that is filled with them, are omitted.
     """
     num_rows = 0
     for row in iter_rows(table):

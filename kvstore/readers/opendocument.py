@@ -104,9 +104,10 @@ def _is_markup(start: bytes) -> bool:
 
 
 def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Element, ...]:
-    """Return the parsed XML of a file: those of its properties, styles and content that it has.
+    """Return the root elements of a package's properties, styles and content, without missing parts, in this order.
 
-    Raises ReaderError if the file is locked with a password. ``format_name`` is the format in messages, such as ODT.
+    A file that is XML instead of a package has only one root element. Raises ReaderError if the file is locked with a
+    password. ``format_name`` is the format in messages, such as ODT.
     """
     stream.seek(0)
     if _is_markup(stream.read(_MAX_START_BYTES)):

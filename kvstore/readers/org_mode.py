@@ -81,7 +81,7 @@ class _OrgFile:
     """The parser of one file; ``title``, ``meta`` and ``descriptions`` come from its keywords."""
 
     def __init__(self) -> None:
-        """Start without a title and metadata; the keywords of the file set them."""
+        """Prepare to parse a file, whose keywords set the title, the metadata and the descriptions."""
         self.title = ""
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []

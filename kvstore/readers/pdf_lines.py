@@ -184,7 +184,10 @@ class _LineCollector:
         self._separation = replace(separation, ends_line=True, has_blank_line=separation.has_blank_line or is_blank)
 
     def _record_spaces(self, y: float, size: float) -> None:
-        """Record in ``_separation`` that pypdf reported only spaces, at the height ``y`` in the font size ``size``."""
+        """Record in ``_separation`` that pypdf reported only spaces, at the height ``y`` in the font size ``size``.
+
+        Spaces that are not just below the open line are distant: they do not separate its paragraph from the next.
+        """
         is_distant = self._separation.has_distant_space or not self._is_below(y, size)
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 
@@ -192,7 +195,7 @@ class _LineCollector:
         """Add a text to the open line (after a wide gap, as a new cell), or begin a new line.
 
         A text at another height begins a new line. So does a text after a line end that pypdf reported, unless it
-        continues the open line or is its next cell. It begins at (x, y) and has the font size ``size``, in points.
+        continues the open line or is its next cell. The text begins at (x, y), in points, in the font size ``size``.
         """
         line = self._open_line
         separation = self._separation
@@ -284,7 +287,7 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
 
     The width is estimated from its ``num_letters`` letters. ``size`` is the font size; all lengths are in points.
     """
-    # The longer a text is, the less certain is its end.
+    # _LETTER_WIDTH is wider than most letters, because the estimate is less certain for a longer text.
     return distance > (_LETTER_WIDTH * num_letters + _COLUMN_GAP) * size
 
 

@@ -335,7 +335,7 @@ class RoffInterpreter:
         self._pending_lines.extendleft(reversed(body))
 
     def _deduct_expansion(self, *expansions: str) -> None:
-        """Subtract the cost of an expansion, a string or the lines of a macro, from the characters left for the page.
+        """Deduct the cost of an expansion, a string or the lines of a macro, from the characters left for the page.
 
         The expansion and each line have a fixed cost in addition to their characters, so that endless empty expansions
         end too. Raises RoffError if no characters are left.
@@ -371,9 +371,9 @@ def _strip_brackets(name: str) -> str:
 
 
 def _find_expression_end(args: str) -> int:
-    """Return the offset where the expression that begins ``args`` ends: at ``\\{``, or white space outside parentheses.
+    """Return the offset of the first ``\\{``, or white space outside parentheses, after the expression at the start.
 
-    Without either, it ends with ``args``.
+    Without either, return the length of ``args``. Parentheses in escapes, such as ``\\n(xy``, do not count.
     """
     depth = 0
     index = 0

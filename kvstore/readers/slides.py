@@ -79,7 +79,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    The notes of the speaker come last. The date, footer and number of the slide are added to ``left_out`` instead
+    The speaker notes come last. The date, footer and number of the slide are added to ``left_out`` instead
     (None: they become blocks too). ``number`` is the number of the slide, from 1.
     """
     _resolve_alternatives(slide.shapes.element)

@@ -73,7 +73,7 @@ def find_title(text: str) -> str | None:
             continue
         min_indent = min(_MIN_CENTERED_INDENT, get_indent(next_lines[0]) + _MIN_FURTHER_INDENT)
         is_centered = len(lines) <= _MAX_TITLE_LINES and max(map(get_indent, lines)) >= min_indent
-        is_first_field = all(  # "Alarm code: 4711" above another such line
+        is_first_field = all(  # True for "Alarm code: 4711" above another line of this form
             len(paragraph_lines) == 1 and _FIELD_PATTERN.match(paragraph_lines[0])
             for paragraph_lines in (lines, next_lines)
         )
@@ -106,9 +106,9 @@ def _is_title_like(line: str) -> bool:
 
 
 def _format_title(lines: list[str]) -> str | None:
-    """Join lines to a title; return None for a sentence, a list item, a text in columns, and a text that is too long.
+    """Join lines to a title; return None for a sentence, a list item, text in columns, or text that is too long.
 
-    Lines with an address, a copyright notice or only digits are dropped.
+    Lines with an address, a copyright notice or only digits are dropped. None is also returned if no line is left.
     """
     title_lines = [" ".join(line.split()) for line in lines if not _NO_TITLE_PATTERN.search(line.strip())]
     if (

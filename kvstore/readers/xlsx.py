@@ -91,7 +91,7 @@ def _iter_rows(sheet: Any) -> Iterator[list[str]]:
 
 
 def _format_cell(cell: Any) -> str:
-    """Return the value of a cell as text: a percentage as displayed, dates and times in ISO 8601."""
+    """Return the value of a cell as text: 0.125 in a percent format as ``12.5%``, dates and times in ISO 8601."""
     value = cell.value
     if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_percentage(_get_number_format(cell)):
         return f"{100 * value:.12g}%"

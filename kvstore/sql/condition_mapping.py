@@ -304,5 +304,5 @@ def _format_suggestion(word: str, names: Iterable[str]) -> str:
     The word and the names begin with ``$``.
     """
     # Without the common first character, only names that are similar themselves are suggested.
-    suggestion = suggest(word[1:], (name[1:] for name in names), 0.7)
+    suggestion = suggest(word[1:], (name[1:] for name in names), min_similarity=0.7)
     return f" (did you mean ${suggestion}?)" if suggestion else ""

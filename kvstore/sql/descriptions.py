@@ -109,7 +109,8 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
         raise make_entity_error(state, name)
     record = state.entities.get(entity_id)
     filter_entry = state.filter.find(key)
-    addresses = reader.list_addresses(key)  # tree nodes (rank NODE_RANK), and abstracts that name the entity
+    # Pairs (rank, id): tree nodes have the rank NODE_RANK; the others are abstracts that name the entity.
+    addresses = reader.list_addresses(key)
     node_ids = [address for rank, address in addresses if rank == NODE_RANK]
     own_alias = state.aliases.get(key)  # set if the name is an alias of another entity
     aliases = map(state.aliases.get, state.aliases.list_direct_aliases(key))

@@ -72,7 +72,8 @@ class _TableScan:
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
         """Start a scan of the rows that the plan selects, or of all rows without a plan. SQLite calls it (xFilter).
 
-        A plan is text such as ``key >= ? AND key < ?``, with ``arguments`` for its parameters. ``number`` is always 0.
+        A plan is text such as ``key >= ? AND key < ?``, with ``arguments`` for its parameters. ``number`` is SQLite's
+        idxNum, which is not used.
         """
         self.Close()
         self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)

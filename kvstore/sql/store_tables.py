@@ -305,8 +305,8 @@ def _read_triples(state: State, document: int) -> DocumentTriples:
     return Triples(state.lmdb).get(document)
 
 
-def _list_documents_with_triples(reader: TableReader) -> Iterator[int]:
-    """Return an iterator over the ids of the documents that have triples."""
+def _iter_documents_with_triples(reader: TableReader) -> Iterator[int]:
+    """Return an iterator over the ids of the documents that have triples or imported entity names."""
     from ..structures.documents.document_triples import Triples
 
     return iter(Triples(reader.state.lmdb).list_documents())
@@ -351,7 +351,7 @@ def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     from ..text.stated_names import is_written_as_name
 
     if not is_written_as_name(name):
-        yield from _iter_triples(reader, _list_documents_with_triples(reader))
+        yield from _iter_triples(reader, _iter_documents_with_triples(reader))
         return
     entity = reader.find_entity(name)
     if entity is None:
@@ -371,7 +371,7 @@ TRIPLES = SqlTable(
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0]).key),
         "written_by": ("TEXT", lambda reader, row, record: record.written_by),
     },
-    scan=lambda reader: _iter_triples(reader, _list_documents_with_triples(reader)),
+    scan=lambda reader: _iter_triples(reader, _iter_documents_with_triples(reader)),
     load=_load_triple,
     get_rowid=hash_row,
     equality_lookups={
