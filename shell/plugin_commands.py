@@ -23,7 +23,7 @@ class CommandGroup(click.Group):
 
     @cached_property
     def installed_plugins(self) -> PluginGroup[click.Command]:
-        """The commands of installed packages."""
+        """The commands of installed packages, except those with the name of a built-in command."""
         return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_require_click_command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -109,7 +109,7 @@ def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int
 def _make_session(console: Console, catalog: LiveCatalog, toolbar: Toolbar) -> PromptSession[str]:
     """Return a prompt that reads whole statements, with history, completion, colors and a toolbar."""
     session: PromptSession[str] = PromptSession(
-        message=lambda: mask_line(console.prompt.replace("\\d", console.path.name)),
+        message=lambda: mask_line(console.prompt.replace("\\d", console.path.name)),  # \d is the store's name
         prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
         multiline=Condition(lambda: not _is_complete_input(session.default_buffer.text)),
         history=_open_history(console),

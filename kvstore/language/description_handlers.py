@@ -25,10 +25,7 @@ _PROPERTIES = ("property", "value")
 
 
 def show(context: StatementContext, statement: statements.Show) -> Cursor:
-    """Execute SHOW: list tables, indexes, strategies, settings, statistics, or the tokens that models have used.
-
-    The subject ``spent`` is for the tokens.
-    """
+    """Execute SHOW: list tables, indexes, strategies, settings, statistics, or the tokens that models used (SPENT)."""
     match statement.subject:
         case "tables":
             return _make_list_cursor(

@@ -125,9 +125,9 @@ def _collect_steps(context: StatementContext, statement: statements.Statement, a
             )
             return _Explanation(evidence.steps, evidence.hits)
         case statements.Retrieve():
-            # Unlike retrieve(), weigh() also traces the steps of the confidence.
+            # Like retrieve(), but with the steps that estimate how likely the evidence is to answer the question.
             evidence, _ = context.queryable.weigh(statement.question, **build_retrieval_clauses(context, statement))
-            if evidence.is_overview:  # weigh() can replace the strategy by an overview, like ASK; RETRIEVE does not
+            if evidence.is_overview:  # like ASK, and unlike RETRIEVE, weigh() can choose the strategy for overviews
                 evidence = retrieve_evidence(context, statement)
             return _Explanation(evidence.steps, evidence.hits)
         case statements.Ask():

@@ -315,10 +315,10 @@ def _feed_token(
     conditions.check_token(text, token)
     choices = parser.choices()
     if _is_query_start(token, choices):
-        step = _read_query(text, tokens, position)
+        step = _make_query_step(text, tokens, position)
     elif kinds := choices.keys() & _EXPRESSION_TERMINALS:
         (kind,) = kinds
-        step = _read_expression(kind, text, tokens, position, parameters)
+        step = _make_expression_step(kind, text, tokens, position, parameters)
     else:
         step = _ParseStep(_make_terminal(_get_terminal_name(token, choices), token), position + 1)
     try:
@@ -328,8 +328,8 @@ def _feed_token(
     return step
 
 
-def _read_query(text: str, tokens: list[Token], position: int) -> _ParseStep:
-    """Read the query that begins with token ``position`` as one terminal; SQLite parses it later.
+def _make_query_step(text: str, tokens: list[Token], position: int) -> _ParseStep:
+    """Return the step that reads the query from token ``position`` on as one terminal; SQLite parses it later.
 
     Raises StatementError for an invalid token.
     """
@@ -340,13 +340,13 @@ def _read_query(text: str, tokens: list[Token], position: int) -> _ParseStep:
     return _ParseStep(_make_terminal("QUERY", tokens[position], text=text[start:end], end=end), end_position)
 
 
-def _read_expression(
+def _make_expression_step(
     kind: str, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> _ParseStep:
-    """Read the condition or the assignments (``kind``) that begin with token ``position`` as one terminal.
+    """Return the step that reads the condition or assignments (``kind``) from token ``position`` on as one terminal.
 
-    In its text, the parameters are replaced by literals of their values; the offset map of the returned step maps that
-    text to the statement. Raises StatementError if it is empty.
+    In its text, literals of the values replace the parameters; the offset map of the step maps that text to the
+    statement. Raises StatementError if it is empty.
     """
     end_position = conditions.find_condition_end(text, tokens, position, with_where=kind == "ASSIGNMENTS")
     if end_position == position:

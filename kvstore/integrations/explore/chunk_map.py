@@ -177,7 +177,7 @@ def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None
 
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the title of each chunk's document, followed by the key if several documents have this title."""
+    """Return the title of each chunk's document, followed by the key if several documents have it; never None."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
     # Two documents with the same title are two groups.
     duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
@@ -237,7 +237,7 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
     Of communities with equally many entities, the first by key is used. A chunk without such entities gets None.
     """
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
-    communities_by_name: dict[str, str] = {}  # the first by key, which is stored last
+    communities_by_name: dict[str, str] = {}  # the first by key, since rows in descending order overwrite each other
     for community, entity in _fetch_rows(
         store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
     ):

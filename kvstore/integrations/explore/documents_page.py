@@ -27,8 +27,9 @@ def build_content(request: PageRequest) -> PageContent:
     """Return a page of the documents that match the arguments of a request, and the values of their metadata fields.
 
     Documents match if they satisfy ``where``, contain ``q`` in their key or title, and have each ``facet`` (a field and
-    a value, as a JSON list). ``page`` counts from 1, ``order`` is one of key, title, newest and longest. Raises
-    InputError for any other order or an invalid facet, and StatementError for an invalid condition.
+    a value, as a JSON list). ``page`` counts from 1, ``order`` is one of key, title, newest and longest. In the
+    content, ``chosen`` are the facets, and ``of`` is the number of all documents of the store. Raises InputError for
+    any other order or an invalid facet, and StatementError for an invalid condition.
     """
     store = request.store
     order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)

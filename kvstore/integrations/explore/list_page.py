@@ -33,7 +33,7 @@ class RowList:
         self._parameters += parameters
 
     def filter_by_text(self, *columns: str) -> str:
-        """Keep only rows with the request's ``q`` in one of the columns, ignoring case; return ``q`` ("": keep all)."""
+        """Require that a column contains the request's ``q``, ignoring case, unless it is empty; return ``q``."""
         text = self._request.get_text("q")
         if text:
             condition = " OR ".join(f"instr(lower(coalesce({column}, '')), lower(?))" for column in columns)

@@ -10,6 +10,7 @@ def build_content(request: PageRequest) -> PageContent:
     """Return the entities that match the request's ``q`` (text) and ``kind``, the most mentioned first.
 
     A kind is a type of entities, such as persons. Each entity has its numbers of mentions, documents and trees.
+    ``of`` is the number of all entities.
     """
     names = RowList(request, "entities")
     text = names.filter_by_text("name")

@@ -20,7 +20,10 @@ _MAX_PATH = 64
 
 
 def build_list(request: PageRequest) -> PageContent:
-    """Return the trees whose name contains ``q``, the largest first, each with the names of up to four roots."""
+    """Return the trees whose name contains ``q``, the largest first, each with the names of up to four roots.
+
+    ``of`` is the number of all trees.
+    """
     trees = RowList(request, "trees")
     text = trees.filter_by_text("name")
     content = trees.build_page(

@@ -175,7 +175,7 @@ class KvstoreDocumentStore(AdapterStore):
         size: int = 10,
         filters: Filters | None = None,
     ) -> tuple[list[Any], int]:
-        """Return ``size`` of the distinct values of a field from index ``from_`` on, and the number of all of them.
+        """Return up to ``size`` distinct values of a field from index ``from_`` on, and the number of all of them.
 
         With ``search_term``, only the values that contain it, ignoring case, are returned and counted. ``filters``
         select the documents (None: all).

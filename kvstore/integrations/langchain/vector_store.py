@@ -191,7 +191,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         diversity alone.
         """
         vector = self.embeddings.embed_query(query)
-        if not any(vector):
+        if not any(vector):  # the embedder knows no word of the question, so no document is near
             return []
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter, **kwargs)
 

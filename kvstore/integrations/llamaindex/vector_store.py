@@ -111,7 +111,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored nodes.
 
         Nodes without text are skipped with a warning. Raises InputError if the store must be created and no node has a
-        vector.
+        vector, and ArgumentError for anything but nodes.
         """
         for node in nodes:
             if not isinstance(node, BaseNode):
@@ -182,7 +182,10 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
             return load_nodes(state, keys)
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Return the nodes nearest to a question in the mode of the query. Raises InputError for an unknown mode."""
+        """Return the nodes nearest to a question in the mode of the query. Raises InputError for an unknown mode.
+
+        Without a store, the result is empty. Raises ArgumentError for anything but a VectorStoreQuery.
+        """
         if not isinstance(query, VectorStoreQuery):
             raise ArgumentError(f"query() takes a VectorStoreQuery, not {format_value(query)}")
         if self._store is None:
