@@ -21,7 +21,7 @@ class LogicalNames:
     """Names for the internal ids of one state, made of keys and ordinals, so that equal stores have equal names."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
-        """Create the names of the objects in ``state``; ``documents`` has the records of all documents, by id."""
+        """Create the map from ids in ``state`` to names; ``documents`` has the records of all documents, by id."""
         self._state = state
         self._documents = documents
 

@@ -50,12 +50,12 @@ class TermPostings(NamedTuple):
 
 def encode_term(term: str) -> bytes:
     """Return the key prefix of a term: its bytes and 0x00. The end of a long term is replaced by a digest."""
-    plain = term.encode()
-    if len(plain) > _MAX_TERM_BYTES:
+    key = term.encode()
+    if len(key) > _MAX_TERM_BYTES:
         import hashlib  # imported here because it loads all of OpenSSL, and such terms are rare
 
-        plain = plain[:_MAX_TERM_BYTES] + hashlib.blake2b(plain, digest_size=16).hexdigest().encode()
-    return plain + b"\x00"
+        key = key[:_MAX_TERM_BYTES] + hashlib.blake2b(key, digest_size=16).hexdigest().encode()
+    return key + b"\x00"
 
 
 def _decode_block(key: bytes, value: memoryview) -> TermPostings:
@@ -230,9 +230,9 @@ class Postings(ViewReader):
             yield key[:-_SUFFIX_BYTES], _decode_block(key, value)
 
     def scan_sizes(self) -> Iterator[tuple[bytes, TermSize]]:
-        """Yield the stored numbers of postings and blocks of terms with several blocks, by the bytes of the terms."""
+        """Yield the bytes of each term with several blocks, and its stored numbers of postings and blocks, by term."""
         for key, value in self._view.scan(tables.TERM_COUNTS):
-            yield key[:-1], _decode_size(key, value)
+            yield key[:-1], _decode_size(key, value)  # a key ends with 0x00
 
 
 def make_corruption_error(error: ValueError) -> CorruptionError:
@@ -282,7 +282,7 @@ class PostingWriter(ViewWriter, Postings):
         return super().get_blocks(term)
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """Write the collected changes of a term, and return its blocks that may contain one of ``chunks``."""
+        """Return the blocks of a term that may contain one of ``chunks``, after writing its collected changes."""
         self.flush([term])
         return super().get_candidate_blocks(term, chunks, size)
 

@@ -297,7 +297,7 @@ class Evaluation:
             new_certain, new_possible = evaluate_prefix(prefix)
             certain |= new_certain
             possible |= new_possible
-        # A list has no key as a field, but its elements may all have keys, so only the last prefix decides.
+        # UNCLEAR marks values without a key of their own. A list has none, but each of its elements may have one.
         possible |= self._index.find_with_key(prefixes[-1] + UNCLEAR)
         if isinstance(field, MetaField):
             possible |= self._unindexed_documents

@@ -113,7 +113,7 @@ def encode_number(number: float) -> bytes:
 
 def encode_number_bound(number: float) -> bytes:
     """Return the common prefix of the keys of an integer and an equal float. Keys of smaller numbers sort before it."""
-    return encode_number(number)[:-1]
+    return encode_number(number)[:-1]  # the last byte says if the number is a float
 
 
 def decode_value(key: bytes) -> str | float:

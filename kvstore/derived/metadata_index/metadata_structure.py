@@ -178,7 +178,7 @@ class MetadataMaintainer:
     """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Create a maintainer without pending changes; ``write`` is the transaction in which it changes the tables."""
+        """Create a writer of the index of ``state`` in the transaction ``write``; there are no pending changes yet."""
         self._state = state
         self._write_view = write
         #: The index before the current batch, in which the languages of removed documents are looked up.

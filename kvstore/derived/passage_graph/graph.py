@@ -269,7 +269,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         """Replace the counts of mentions in the rows of chunks: how often and how each chunk mentions its entities.
 
         ``counts`` has, by chunk and entity, mention bits with the new counts. The stored mention bits for names in a
-        title, a heading or a triple stay. ``removed_entities`` are no longer in any row.
+        title, a heading or a triple are kept. ``removed_entities`` are no longer in any row.
         """
 
         def merge_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
@@ -336,7 +336,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         degrees = self._flush_chunks(old_degrees)
         pages: dict[bytes, bytes | None] = {}
         for page_number, page_entities in groupby(entities, lambda entity: entity // ENTITIES_PER_PAGE):
-            page = self._pages[self._page_indexes[page_number]]
+            page = self._pages[self._page_indexes[page_number]]  # a view of the page that ``read_degrees`` cached
             has_degrees = False
             for entity in page_entities:
                 # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.

@@ -28,7 +28,7 @@ class GraphMaintainer:
     """The writer of the graph: rebuilds the rows of all chunks whose mentions, title, headings or triples changed."""
 
     def __init__(self, state: State, write: WriteView) -> None:
-        """Create a maintainer without pending changes; ``write`` is the transaction in which it changes the tables."""
+        """Create a writer of the graph of ``state`` in the transaction ``write``; there are no pending changes yet."""
         self._state = state
         self._graph = GraphWriter(write)
         self._removed_chunks: list[int] = []
@@ -42,7 +42,10 @@ class GraphMaintainer:
         self._change_title_link(record, -1)
 
     def apply_delta(self, delta: Delta) -> None:
-        """Write the changes of edges, links and degrees (chunk counts of entities) that follow from ``delta``."""
+        """Write the changes of edges, links and degrees (chunk counts of entities) that follow from ``delta``.
+
+        Removals, which :meth:`remove_document` collected, are written too.
+        """
         if delta.removed_mentions:
             self._graph.remove_entities(delta.removed_mentions)
         self._graph.put_chunks({chunk: {} for chunk in self._removed_chunks})

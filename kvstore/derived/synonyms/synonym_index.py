@@ -123,13 +123,13 @@ def _reuse_rows(
     the graph. Otherwise, rows of removed and changed names stay, with entity 0, because the graph refers to them.
     """
     if old is None:
-        return _ReusedRows(np.empty(0, np.uint32), np.empty((0, dimension), np.float32), _NO_PAIRS, None)
+        return _ReusedRows(np.empty(0, np.uint32), np.empty((0, dimension), np.float32), _NO_PAIRS, graph=None)
     old_names = zip(old.entities.tolist(), old.digests.tolist(), strict=True)
     is_unchanged = np.array([digests.get(entity) == digest for entity, digest in old_names], np.bool_)
     entities = np.where(is_unchanged, old.entities, 0).astype(np.uint32)
     num_outdated = len(is_unchanged) - is_unchanged.sum()
     if old.options != options or num_outdated > MAX_DELETED_SHARE * len(is_unchanged):
-        return _ReusedRows(entities[is_unchanged], old.vectors[is_unchanged], _NO_PAIRS, None)
+        return _ReusedRows(entities[is_unchanged], old.vectors[is_unchanged], _NO_PAIRS, graph=None)
     is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
     pairs = _SynonymPairs(old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged])
     return _ReusedRows(entities, old.vectors, pairs, old.graph)

@@ -152,13 +152,13 @@ def encode_key(key: str) -> bytes:
 
     The end of a long key is replaced by a digest.
     """
-    plain = key.encode()
-    if len(plain) <= MAX_PLAIN_KEY:
-        return plain
+    encoded_key = key.encode()
+    if len(encoded_key) <= MAX_PLAIN_KEY:
+        return encoded_key
     import hashlib  # imported here because it loads all of OpenSSL, and such keys are rare
 
     # UTF-8 has no byte 0xff, so no other key is equal.
-    return plain[:LONG_KEY_PREFIX] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
+    return encoded_key[:LONG_KEY_PREFIX] + b"\xff" + hashlib.blake2b(encoded_key, digest_size=32).digest()
 
 
 def _make_key_error(key: str) -> CorruptionError:
@@ -263,22 +263,22 @@ class Documents(ViewReader):
         """Yield the document keys that begin with ``prefix``, in byte order."""
         start = prefix.encode()[:LONG_KEY_PREFIX]
         # Long keys with the same beginning are not stored in order, so they are collected and sorted.
-        beginning = b""
+        long_prefix = b""
         long_keys: list[str] = []
-        for stored_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):
-            plain = bytes(stored_key)
-            if long_keys and not plain.startswith(beginning):
+        for view_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):
+            stored_key = bytes(view_key)
+            if long_keys and not stored_key.startswith(long_prefix):
                 yield from sorted(long_keys)
                 long_keys = []
-            if not plain.startswith(start):
+            if not stored_key.startswith(start):
                 return
-            if len(plain) < LONG_KEY_PREFIX:
-                yield plain.decode()
+            if len(stored_key) < LONG_KEY_PREFIX:
+                yield stored_key.decode()
                 continue
             # A key with 0xff, which UTF-8 does not contain, is truncated; its document's record has the whole key.
-            key = plain.decode() if b"\xff" not in plain else self.get(records.U64.unpack(value)[0]).key
+            key = stored_key.decode() if b"\xff" not in stored_key else self.get(records.U64.unpack(value)[0]).key
             if key.startswith(prefix):
-                beginning = plain[:LONG_KEY_PREFIX]
+                long_prefix = stored_key[:LONG_KEY_PREFIX]
                 long_keys.append(key)
         yield from sorted(long_keys)
 

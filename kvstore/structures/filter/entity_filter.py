@@ -423,7 +423,7 @@ class EntityFilter:
         entity, count, temperature, packed_addresses = record
         if packed_addresses is not None:
             return FilterEntry(entity, count, temperature), np.frombuffer(packed_addresses, np.uint64)
-        with self._lock:
+        with self._lock:  # the addresses are in a long list
             return FilterEntry(entity, count, temperature), self._lists.read(entity, limit, start)
 
     def _require_writable(self) -> WriteView:

@@ -66,7 +66,7 @@ def classify_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[E
 def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
     """Return the edges that lie on a cycle: both ends are in one strongly connected component (Tarjan 1972)."""
     parents = _group_parents(edges)
-    component: dict[int, int] = {}
+    component: dict[int, int] = {}  # by node, the first visited node of its component
     index: dict[int, int] = {}  # the order in which nodes are visited
     low: dict[int, int] = {}  # the lowest index reached from a node within its component
     open_nodes: list[int] = []  # visited nodes without a component; the recursion is an explicit stack, ``path``

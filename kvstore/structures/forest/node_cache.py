@@ -30,7 +30,7 @@ class NodeCache:
         Cached data of any other commit is dropped.
         """
         with self._lock:
-            self._switch_change(change)
+            self._discard_other_commits(change)
             return self._keys
 
     def get_sentences(self, change: int, max_relatives: int) -> NodeSentences:
@@ -40,12 +40,12 @@ class NodeCache:
         commit is dropped.
         """
         with self._lock:
-            self._switch_change(change)
+            self._discard_other_commits(change)
             if max_relatives not in self._sentences:
                 self._sentences[max_relatives] = NodeSentences(max_relatives, _MAX_NODES)
             return self._sentences[max_relatives]
 
-    def _switch_change(self, change: int) -> None:
+    def _discard_other_commits(self, change: int) -> None:
         """Drop the cached data if it belongs to a commit other than number ``change``."""
         if change != self._change:
             self._change, self._sentences, self._keys = change, {}, {}

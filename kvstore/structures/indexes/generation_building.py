@@ -117,11 +117,12 @@ class GenerationBuilder(IndexFiller):
     def write_texts(
         self, index_kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> WritingReport:
-        """Request the missing texts of an index from a language model, by descending weight of tasks, and store them.
+        """Request the missing texts of an index from a language model, and store them.
 
-        Stops at the token limit of the model. Each text is embedded and stored in a separate commit. An invalid answer
-        is dropped and reported, and the next REFRESH requests it again. After several consecutive requests without a
-        valid answer, no more are sent. Errors of the model are raised; texts written until then are kept.
+        Tasks with the largest weight come first. Stops at the token limit of the model. Each text is embedded and
+        stored in a separate commit. An invalid answer is dropped and reported, and the next REFRESH requests it again.
+        After several consecutive requests without a valid answer, no more are sent. Errors of the model are raised;
+        texts written until then are kept.
         """
         num_written = 0
         failures: list[str] = []

@@ -166,14 +166,15 @@ class HnswGraph:
         return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
 
     def _select_rows(self, allowed: ChunkSet | None) -> _RowSelection:
-        """Return the rows with whose codes a query is compared to find the nearest of the ``allowed`` chunks.
+        """Return the rows that a search compares with a query to find the nearest of the ``allowed`` chunks.
 
-        They are ranges of rows, restricted by flags of groups of chunks if there are many allowed documents.
+        The rows are ranges. For many allowed documents, it is a single range, with a flag for each group of chunk ids
+        that says if the group's document is allowed.
         """
         if isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) <= len(self):
             return _RowSelection(*self._get_ranges(allowed))
         if allowed is None or isinstance(allowed, AllowedDocuments):
-            # For many documents, comparing all codes with the flags of groups is cheaper than finding their ranges.
+            # For many documents, testing the flag of every row is cheaper than finding the range of each document.
             groups = None if allowed is None else allowed.groups
             return _RowSelection(np.zeros(1, np.int64), np.full(1, len(self), np.int64), groups)
         rows = allowed.find_positions(self.rows.labels)
