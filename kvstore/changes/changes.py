@@ -110,8 +110,9 @@ class Changes:
             self.documents.set_origin(key, origin)
         for key, metadata_change in pending.metadata.items():
             self._change_metadata(key, metadata_change, linker)
-        # Count names, remove names without an introduction, and link new names to the older chunks.
-        self._collect_name_changes(pending, context, names)
+        for fact, key, _ in pending.list_stated_facts():
+            self._remove_fact(fact, key, fact.find(self.state, key), context, names)
+        self._introduce_names(pending, names)
         ids = self._write_names(names, linker)
         self._write_new(pending, ids, context, names)
         self._update_structures(linker)
@@ -156,14 +157,13 @@ class Changes:
         IngestedFileWriter(self._view).remove([record.source])
         linker.report_metadata_change(record, new_record)
 
-    def _collect_name_changes(self, pending: PendingChanges, context: _LinkingContext, names: NameChanges) -> None:
-        """Remove the earlier values of stated facts, and add the names of new facts and documents to ``names``.
+    def _introduce_names(self, pending: PendingChanges, names: NameChanges) -> None:
+        """Add the names that new facts and documents make known to ``names``.
 
-        Also counts the names of new facts as introductions (statements that make a name known). The names of a document
-        are counted when it is stored.
+        Also counts the names of facts as introductions (statements that make a name known). The names of a document are
+        counted when it is stored.
         """
-        for fact, key, value in pending.list_stated_facts():
-            self._remove_fact(fact, key, fact.find(self.state, key), context, names)
+        for fact, _, value in pending.list_stated_facts():
             introduced_names = [] if value is None else fact.list_introductions(value)
             for spelling, kind in introduced_names:
                 names.introduce(to_entity_key(spelling), spelling, kind)

@@ -27,7 +27,7 @@ _MAX_ITEMS = 1 << 16
 Item = TypeVar("Item")
 
 
-def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
+def iter_full_deltas(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
     """Yield the whole content of a state, with these ``documents``, as deltas: changes to empty derived structures.
 
     Each delta is limited in size. Together they have all names, documents, and links of facts and accepted edges.

@@ -305,9 +305,9 @@ class Linker:
             else:
                 self._removed_names_by_chunk[chunk] = {occurrence.entity for occurrence in removed_occurrences}
         for batch in iter_batches(recounted_chunks.items(), _MAX_BATCH_DOCUMENTS):
-            self._report_recounted_chunks(dict(batch))
+            self._schedule_recounts(dict(batch))
 
-    def _report_recounted_chunks(self, chunks: Mapping[int, Sequence[int]]) -> None:
+    def _schedule_recounts(self, chunks: Mapping[int, Sequence[int]]) -> None:
         """Add chunks (ids by document) to the delta, with their texts and mentions, so that mentions are counted again.
 
         These chunks mentioned a removed name that contained another name ("New York" and "York"), which now counts as a

@@ -68,7 +68,7 @@ class PendingDocument:
     def is_chunked(self) -> bool:
         """True if the document is cut into chunks.
 
-        It is not if only its metadata changes, or after :meth:`PendingChanges.release` reduced it.
+        It is not if only its metadata changes, or after :meth:`PendingChanges.drop_derived_data`.
         """
         return isinstance(self.content, ChunkedDocument | ExtractedDocument)
 
@@ -136,7 +136,7 @@ class PendingChanges:
         self.documents[key] = document
         self.size += document.chunk_count
 
-    def release(self) -> None:
+    def drop_derived_data(self) -> None:
         """Drop derived data, in place, from changes that were applied but may have to be applied again.
 
         Derived data takes many times the memory and can be derived again. A document with vectors of derived parts

@@ -21,7 +21,7 @@ from ..storage.environment import Environment, View
 from ..structures.documents.documents import DocumentRecord
 from ..structures.logical import InternalNames
 from ..structures.state import State
-from .full_delta import build_full_delta
+from .full_delta import iter_full_deltas
 from .hash_sums import find_differences
 
 #: The maximum number of rows reported per table.
@@ -39,7 +39,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
         _create_scratch_folder() as folder,
         Environment.open(Path(folder) / "rebuilt", scratch=True) as scratch,
     ):
-        for delta in build_full_delta(state, documents):
+        for delta in iter_full_deltas(state, documents):
             scratch.write_with_growth(lambda write, delta=delta: _apply_delta(state, write, delta))  # type: ignore[misc]
         with scratch.snapshot() as snapshot, State(snapshot, state.settings) as expected_state:
             for structure in list_structures():

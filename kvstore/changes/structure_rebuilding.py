@@ -12,7 +12,7 @@ from ..registry.structure_versions import find_outdated, write_versions
 from ..settings import FixedSettings
 from ..storage.environment import Environment, WriteTransaction
 from ..structures.state import State
-from .full_delta import build_full_delta
+from .full_delta import iter_full_deltas
 
 
 def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
@@ -30,7 +30,7 @@ def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
         # LMDB keeps the last commit readable during the transaction that follows it.
         with environment.snapshot() as snapshot, State(snapshot, settings) as state:
             maintainers = [structure.make_maintainer(state, view) for structure in outdated_structures]
-            for delta in build_full_delta(state, state.documents.scan()):
+            for delta in iter_full_deltas(state, state.documents.scan()):
                 for maintainer in maintainers:
                     maintainer.apply_delta(delta)
         write_versions(view)

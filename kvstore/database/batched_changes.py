@@ -279,7 +279,7 @@ class BatchedChanges:
             self._applied_batches.append(pending)
         self._changes.apply(pending, expect_more=expect_more)
         if self.keeps_batches:
-            pending.release()
+            pending.drop_derived_data()
 
     def write_back(self) -> None:
         """Write the data that applied batches hold in memory to the transaction, so that its view sees it."""
@@ -313,7 +313,7 @@ class BatchedChanges:
             # Derive the data again: another process may have changed which derived data the store keeps.
             complete_pending(pending, changes.state, self._session.store.embedder.embed)
             changes.apply(pending, expect_more=True)
-            pending.release()
+            pending.drop_derived_data()
         changes.finish(lookup_counts)
 
     def _open_changes(self, transaction: WriteTransaction) -> Changes:

@@ -117,8 +117,8 @@ class Delta:
 class Maintainer(Protocol):
     """The writer of a structure's tables (derived data), which keeps them up to date during a write transaction.
 
-    After any sequence of changes, the tables are equal to the tables that applying the full delta
-    (:func:`kvstore.changes.full_delta.build_full_delta`) to empty ones produces. The dump law, CHECK and REPAIR rely on
+    After any sequence of changes, the tables are equal to the tables that applying the full deltas
+    (:func:`kvstore.changes.full_delta.iter_full_deltas`) to empty ones produces. The dump law, CHECK and REPAIR rely on
     this.
     """
 

@@ -25,7 +25,7 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Ids
 from ..text.everyday_words import VERB, get_part_of_speech, iter_base_forms
 from ..text.normalize import fold_text
-from ..text.number_words import NUMBER_PATTERN, NUMBERS, write_number
+from ..text.number_words import NUMBER_PATTERN, NUMBERS, spell_number
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, find_technical_tokens, list_content_terms, list_terms
 from .english_vocabulary import is_english
@@ -166,7 +166,7 @@ def _iter_version_forms(question: str, store_words: _StoreWords) -> Iterator[tup
 
 def _find_number_forms(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
     """Map the unknown numbers of a question to the form that chunks have: words to digits, and digits to words."""
-    forms = {word: write_number(int(word)) or "" for word in unknown_words if word.isdigit()}
+    forms = {word: spell_number(int(word)) or "" for word in unknown_words if word.isdigit()}
     for match in NUMBER_PATTERN.finditer(question):
         words = re.split("[ -]", match.group())
         if any(word in unknown_words for word in words):

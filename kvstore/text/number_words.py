@@ -27,10 +27,10 @@ NUMBER_PATTERN = compile_lazily(
 )
 
 
-def write_number(number: int) -> str | None:
+def spell_number(number: int) -> str | None:
     """Return a number from 2 to 99 in words, or None for any other.
 
-    >>> write_number(8), write_number(25), write_number(100)
+    >>> spell_number(8), spell_number(25), spell_number(100)
     ('eight', 'twenty-five', None)
     """
     if not 2 <= number <= 99:
