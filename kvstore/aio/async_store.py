@@ -63,7 +63,7 @@ class AsyncCursor(ClosingContext):
     to_pandas = run_in_thread(Cursor.to_pandas)
 
     async def __aiter__(self) -> AsyncIterator[Row]:
-        """Yield the remaining rows, which are read in batches in the threads."""
+        """Yield the remaining rows; each batch of rows is read in a thread."""
         while rows := await self.fetchmany(_ROWS_PER_CALL):
             for row in rows:
                 yield row
@@ -427,7 +427,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
 
 def _roll_back(future: Future[Transaction]) -> None:
-    """Roll back the transaction that is the result of ``future``, if it was begun.
+    """Roll back the transaction that ``future`` returns, unless it was cancelled or failed to begin one.
 
     Runs in the thread of the transaction, after the call that begins it.
     """

@@ -62,7 +62,7 @@ class CallThreads:
             raise
 
     def close(self) -> None:
-        """Accept no more calls. The threads end after the calls that they have; this method does not wait for them."""
+        """Accept no more calls. The threads end after their pending calls; this method does not wait for them."""
         self._is_closed = True
         self._pool.shutdown(wait=False)
 
@@ -77,7 +77,7 @@ def run_in_thread(
 
     @wraps(method)
     async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        """Run the method in a thread. ``wraps`` replaces this docstring by that of ``method``."""
+        """Run the method in a thread. ``wraps`` replaces this docstring with that of ``method``."""
         return await self._threads.run(method, self._target, *args, **kwargs)  # type: ignore[no-any-return]
 
     return call

@@ -152,12 +152,12 @@ def evaluate_store(
     strategy, reranker = str(current_settings["strategy"]), str(current_settings["reranker"])
     threshold = float(current_settings["least_confidence"])
     outcomes_by_strategy = {
-        name: _ask_and_report(store, questions, f"strategy {name}", progress, using=name, model=model)
+        name: _ask_with_progress(store, questions, f"strategy {name}", progress, using=name, model=model)
         for name in dict.fromkeys([strategy, *(strategies or DEFAULT_STRATEGIES)])
     }
     current_outcomes = outcomes_by_strategy[strategy]
     outcomes_by_reranker = {reranker: current_outcomes} | {
-        name: _ask_and_report(store, questions, f"reranker {name}", progress, model=model, reranker=name)
+        name: _ask_with_progress(store, questions, f"reranker {name}", progress, model=model, reranker=name)
         for name in _RERANKERS
         if name != reranker
     }
@@ -209,7 +209,7 @@ def _build_report(store: Store, questions: Sequence[Question], comparisons: Iter
     return EvaluationReport(str(store.path), questions, rows, advice, counts, missing_documents)
 
 
-def _ask_and_report(
+def _ask_with_progress(
     store: Store, questions: Sequence[Question], label: str, progress: EvaluationProgress, **clauses: Any
 ) -> list[AskedQuestion]:
     """Ask a store the questions, and return the outcomes.
@@ -340,7 +340,7 @@ def _ask_other_chunk_sizes(
             options = {**settings, "chunk_tokens": tokens}
             with open_store(Path(scratch) / str(tokens), embedder=store.embedder, settings=options) as other:
                 _copy_documents(store, other, sample)
-                outcomes[str(tokens)] = _ask_and_report(
+                outcomes[str(tokens)] = _ask_with_progress(
                     other, sample_questions, f"chunk_tokens {tokens}", progress, model=model
                 )
     return outcomes

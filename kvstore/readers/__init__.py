@@ -415,7 +415,7 @@ def _read_enclosed(enclosed_file: EnclosedFile, options: ReadOptions, enclosure:
 
 
 def _add_enclosing_meta(document: RawDocument, enclosed_file: EnclosedFile) -> RawDocument:
-    """Return a document of a nested file with the metadata and the ``other_key`` that the outer file gives it.
+    """Return a document of a nested file with the metadata and the ``other_key`` that the outer file assigned to it.
 
     The document's own values take precedence. ``other_key`` replaces ``key`` if another document has that key. The key
     of a document begins with the key of its file, so its ``other_key`` begins with the ``other_key`` of the file.

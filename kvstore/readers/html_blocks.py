@@ -378,7 +378,7 @@ class _PageWalker:
 
 
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
-    """True if two adjacent elements without white space between them are separate words, which only styles separate.
+    """True if two adjacent elements are different words, although no white space, only their style, separates them.
 
     In a ``<dt>`` (``in_term``), a ``<span>`` after the term is a separate remark, such as the type of a parameter.
     """
@@ -402,7 +402,7 @@ def _ends_like_running_text(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the text with which an element begins (ends, if ``at_end``); empty if, say, an image is there instead."""
+    """Return the text at the start of an element (at its end, if ``at_end``); empty if another thing is there."""
     edge: LexborNode | None = node
     for _ in range(_MAX_EDGE_DEPTH):
         if edge is None or edge.tag == "-text":

@@ -143,7 +143,7 @@ class NavigationFilter:
         return is_content_element or node.mem_id in self._prose_elements
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
-        """True if an element with this ``tag`` is not text: a script, graphic, medium, button or label of a checkbox.
+        """True if an element is not text: a script, a graphic, media, a button or the label of a checkbox.
 
         A button counts as text if it is a tab or in a heading, and so does the label of a checkbox in a list item.
         """
@@ -286,7 +286,7 @@ class NavigationFilter:
             return None  # the title with its byline
         if in_content and tag == "footer" and not stats.prose_length:
             return "page footer"
-        if self._acts_on_page(node, tag, stats, in_content):
+        if self._is_page_control(node, tag, stats, in_content):
             return "page controls"
         if tag in _PART_TAGS:
             return None
@@ -294,7 +294,7 @@ class NavigationFilter:
             return "pagination"
         if in_content and tag in INLINE_TAGS:
             return None
-        if self._lists_contents(node, tag, stats, has_navigation_name=class_match is not None):
+        if self._is_contents_list(node, tag, stats, has_navigation_name=class_match is not None):
             return "table of contents"
         if class_match is not None and stats.unlinked_length <= stats.linked_length and not stats.prose_length:
             reason = _find_reason_in_class(tag, stats, class_and_id, class_match)
@@ -312,7 +312,7 @@ class NavigationFilter:
             return "links before the title"
         return None
 
-    def _acts_on_page(self, node: LexborNode, tag: str, stats: ElementStats, in_content: bool) -> bool:
+    def _is_page_control(self, node: LexborNode, tag: str, stats: ElementStats, in_content: bool) -> bool:
         """True if an element consists of links that act on the page, such as ``edit``, and is not part of a sentence.
 
         ``stats`` are the counts of its text and links. ``in_content``: the element is inside the content of the page.
@@ -332,7 +332,7 @@ class NavigationFilter:
             return False
         return not is_standalone(node, tag, stats, self.analysis) or is_in_heading_or_code(node)
 
-    def _lists_contents(self, node: LexborNode, tag: str, stats: ElementStats, *, has_navigation_name: bool) -> bool:
+    def _is_contents_list(self, node: LexborNode, tag: str, stats: ElementStats, *, has_navigation_name: bool) -> bool:
         """True if an element is a table of contents, by its label or by its links to the headings of the page.
 
         If its class or id names navigation (``has_navigation_name``), its links need not cover half of the headings.

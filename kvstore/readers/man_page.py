@@ -159,7 +159,7 @@ class _ManualPage(ManualBlocks):
         return [collapse_whitespace(self._roff.render_text(argument)) for argument in split_arguments(macro_args)]
 
     def _store_header(self, macro_args: str) -> None:
-        """Handle the first macro ``.TH``: store name and section as ``heading``, and the other fields in ``meta``."""
+        """Handle the first macro ``.TH``: store ``heading`` (name and section), and all but the name in ``meta``."""
         fields = self._render_fields(macro_args)
         if self.heading or not fields:
             return
@@ -170,7 +170,7 @@ class _ManualPage(ManualBlocks):
                 self.meta[field_name] = value
 
     def _store_document_title(self, macro_args: str) -> None:
-        """Handle the first macro ``.Dt``: store name and section as ``heading``, and the section in ``meta``."""
+        """Handle the first macro ``.Dt``: store ``heading`` (name and section), and the section in ``meta``."""
         fields = self._render_fields(macro_args)
         if fields and not self.heading:
             section = fields[1] if len(fields) > 1 else ""
@@ -256,7 +256,7 @@ class _ManualPage(ManualBlocks):
         else:
             self._start_term(macro_args)
 
-    def _start_indented(self, macro_args: str) -> None:
+    def _start_indented_item(self, macro_args: str) -> None:
         """Handle the macro ``.IP``: begin a list item with its bullet, number or term.
 
         Without an argument, the current item continues.
@@ -389,7 +389,7 @@ class _ManualPage(ManualBlocks):
         if parts:
             self._running_text.add(", ".join(parts) + ".")
 
-    def _read_table(self, macro_args: str) -> None:
+    def _add_table(self, macro_args: str) -> None:
         """Handle the macro ``.TS``: read a table of the preprocessor tbl up to ``.TE``, and add it."""
         self._finish_code()
         self._flush_paragraph()
@@ -417,7 +417,7 @@ class _ManualPage(ManualBlocks):
         if rows:
             self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
 
-    def _read_equation(self, macro_args: str) -> None:
+    def _add_equation(self, macro_args: str) -> None:
         """Handle the macro ``.EQ``: read a formula of the preprocessor eqn up to ``.EN``, and add its source."""
         text = " ".join(self._roff.read_raw_lines("EN"))
         if text.strip():
@@ -427,14 +427,14 @@ class _ManualPage(ManualBlocks):
         "TH": _store_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
         **dict.fromkeys("PP P LP HP Pp Lp".split(), _start_paragraph),
         "sp": _add_space, "Sp": _add_space, "br": _break_line,
-        "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
+        "IP": _start_indented_item, "TP": _start_term, "TQ": _add_further_term,
         "RS": ManualBlocks._indent, "RE": ManualBlocks._unindent,
         "INDENT": ManualBlocks._indent, "UNINDENT": ManualBlocks._unindent,
         **dict.fromkeys("nf EX Vb".split(), _start_verbatim),
         **dict.fromkeys("fi EE Ve".split(), _finish_verbatim),
         "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
         "URL": _add_inline_link, "MTO": _add_inline_link,
-        "SY": _start_synopsis, "OP": _add_option, "so": _store_included_page, "TS": _read_table, "EQ": _read_equation,
+        "SY": _start_synopsis, "OP": _add_option, "so": _store_included_page, "TS": _add_table, "EQ": _add_equation,
         "Dd": _store_document_date, "Dt": _store_document_title, "Os": _store_system, "Sh": _start_section,
         "Ss": lambda page, rest: page._start_section(rest, 3),
         "Bl": _start_list, "It": _start_list_item, "El": _finish_list,

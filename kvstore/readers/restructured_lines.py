@@ -102,7 +102,7 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
     starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
     ends = [*starts[1:], sys.maxsize]
 
-    def read_rows(start_line: int, end_line: int) -> CellRows:
+    def build_rows(start_line: int, end_line: int) -> CellRows:
         """Return the rows on the lines from ``start_line`` to before ``end_line``.
 
         A line without a first cell continues the row above it.
@@ -121,9 +121,9 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
         return rows
 
     if len(borders) == 2:
-        return ParsedTable(header_rows=[], rows=read_rows(borders[0] + 1, borders[1]), end=borders[1] + 1)
-    header_rows = read_rows(borders[0] + 1, borders[1])
-    return ParsedTable(header_rows, read_rows(borders[1] + 1, borders[-1]), borders[-1] + 1)
+        return ParsedTable(header_rows=[], rows=build_rows(borders[0] + 1, borders[1]), end=borders[1] + 1)
+    header_rows = build_rows(borders[0] + 1, borders[1])
+    return ParsedTable(header_rows, build_rows(borders[1] + 1, borders[-1]), borders[-1] + 1)
 
 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:

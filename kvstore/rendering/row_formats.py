@@ -67,6 +67,8 @@ def render_csv(columns: Sequence[str], rows: Rows, delimiter: str = ",") -> Iter
     written_texts: list[str] = []  # the texts that the CSV writer has written for the current row
 
     class RecordWriter:
+        """The file to which the CSV writer writes."""
+
         def write(self, text: str) -> None:
             """Store a text that the CSV writer has formatted."""
             written_texts.append(text)

@@ -57,7 +57,7 @@ def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str |
 
 
 def _get_temperature(reader: TableReader, row: TableRow, record: Any) -> int:
-    """Return the temperature (number of lookups) of an entity, given its record; 0 if it is not in the filter."""
+    """Return the temperature (number of lookups) of an entity, given its record; 0 if the cuckoo filter lacks it."""
     filter_entry = reader.state.filter.find(record.key)
     return 0 if filter_entry is None else filter_entry.temperature
 
