@@ -206,7 +206,8 @@ class Changes:
         None of the documents may replace a stored one.
         """
         has_deletions = len(pending.new_documents) < len(pending.documents)
-        if not self.can_defer_linking or has_deletions or pending.metadata or pending.list_stated_facts():
+        has_other_changes = has_deletions or pending.metadata or pending.list_stated_facts()
+        if has_other_changes or not self.can_defer_linking:
             return False
         return not any(self.documents.iter_by_keys(pending.documents))
 

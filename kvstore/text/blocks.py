@@ -229,7 +229,8 @@ class _MarkdownSplitter:
         """
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         is_indented = line.startswith(_CODE_INDENTS)
-        if not self._kind and is_indented and self._is_unindented and not (self._depth or fence or item or row):
+        follows_unindented = not self._kind and self._is_unindented and not self._depth
+        if is_indented and follows_unindented and not (fence or item or row):
             # Unfenced code after a block that is not indented; inside a list, indentation continues an item.
             self._open_block("code", start)
             self._end = end
