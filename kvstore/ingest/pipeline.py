@@ -271,7 +271,7 @@ class _IngestRun:
             visit.failed = True
 
     def _record_skipped(self, reason: str) -> None:
-        """Add a skipped file, or a skipped part of a file, to the numbers by reason in the report."""
+        """Record in the report that a file, or a part of a file, was skipped for this reason."""
         self.report.skipped_by[reason] += 1
         self.report.skipped += 1
 

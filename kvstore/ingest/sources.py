@@ -254,7 +254,7 @@ class _FileSearch:
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 
     def _record_skipped(self, relative_path: str) -> None:
-        """Add a file that is not ingested to the numbers of skipped files by reason, such as its suffix."""
+        """Record that a file is skipped, with the reason, such as its suffix."""
         self.skipped[describe_skipped(relative_path)] += 1
 
     def _add_address(self, address: str) -> None:

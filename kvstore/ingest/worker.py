@@ -333,7 +333,7 @@ class Worker:
         return item
 
     def _submit_embedding(self, embeddings: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
-        """Start to embed the texts of a batch, and append the future of their vectors, by text, to ``embeddings``."""
+        """Start to embed the texts of a batch, if any, and append the future of their vectors to ``embeddings``."""
         if texts:
             embeddings.append(self._embedding_executor.submit(self._embed_texts, texts))
 

@@ -174,7 +174,7 @@ class WorkerPool:
         """True if the messages of a worker are read now.
 
         If too many bytes wait for delivery, only the worker at the first unfinished file, and workers that are not
-        ready, are read. The others block until then.
+        ready, are read. The others block once their buffers are full.
         """
         has_first_file = bool(worker.task) and worker.task[0].number <= self._current_source
         return self._waiting_bytes < MAX_WAITING_BYTES or not worker.is_ready or has_first_file
@@ -281,7 +281,7 @@ class WorkerPool:
         return errors.KvstoreError(f"a worker could not start ({reason}); ingest with workers = 0, in this process")
 
     def _explain_worker_exit(self, ending: str) -> str:
-        """Return the reason why a file failed whose worker exited; ``ending`` describes how it exited."""
+        """Return the reason for the failure of a file whose worker exited; ``ending`` describes how it exited."""
         limit = f"{self._limits.get_memory_bytes(self._engine.workers) / 1e6:,.0f} MB"
         return (
             f"the process that read it {ending}; the file may crash its reader, or need more memory than a worker may "

@@ -1,8 +1,8 @@
 """German compounds: replace a question's unknown noun with its parts, or with a compound that the documents contain.
 
-In: a question and a state. Out: the nouns that no chunk has, with their replacements. *Büchereiausweis* becomes
-*Bücherei-Ausweis* if chunks have both words or the last one, which says what kind of thing it is. *Frist* becomes
-*Kündigungsfrist* in a question about the "Frist der Kündigung" if chunks have only the compound. The dictionary
+In: a question and a state. Out: the nouns that no chunk contains, with their replacements. *Büchereiausweis* becomes
+*Bücherei-Ausweis* if chunks contain both words or the last one, which says what kind of thing it is. *Frist* becomes
+*Kündigungsfrist* in a question about the "Frist der Kündigung" if chunks contain only the compound. The dictionary
 consists of the terms of the store.
 """
 
@@ -55,8 +55,8 @@ def _find_compound(noun: str, other_nouns: list[str], state: State, stem: Callab
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
     """Return a compound with a hyphen between its modifier and its head (last part), such as *Bücherei-Ausweis*.
 
-    Return None if no chunk has such a head. A division whose modifier also occurs in chunks is preferred, and then the
-    longest head. Without a known modifier, a short head is ignored, because it is likely the end of another word.
+    Return None if no chunk contains the head. A division whose modifier also occurs in chunks is preferred, and then
+    the longest head. Without a known modifier, a short head is ignored, because it is likely the end of another word.
     """
     divisions = [(noun[:end], noun[end:]) for end in range(MIN_PART, len(noun) - MIN_PART + 1)]
     modifier_terms = {

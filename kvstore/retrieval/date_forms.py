@@ -1,10 +1,10 @@
 """Dates in questions: search for a date in the form in which documents write it.
 
 In: a question and a state. Out: the dates in the question (*14 March*) that documents write in a different form
-(``2026-03-14``), each with the text to search for instead. If documents write a date in several forms, the form counts
-that a chunk has together with the most other words from the question, weighted by rarity. A date without a year can be
-any such date, by preference the latest. Of a numeric date such as ``03/04/2026``, both interpretations are tried: 3
-April and 4 March.
+(``2026-03-14``), each with the text to search for instead. If documents write a date in several forms, the one in the
+chunk with the most other words of the question, weighted by rarity, is used. A date without a year can be any such
+date, preferably the latest. For a numeric date such as ``03/04/2026``, both interpretations are tried: 3 April and 4
+March.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _find_best_form(
     stem: Callable[[str], str],
     language: str | None,
 ) -> _WrittenDate | None:
-    """Return a date as it is written in the best chunk for the question; None if no chunk has the date.
+    """Return a date as it is written in the best chunk for the question; None if no chunk contains the date.
 
     The best chunk has the highest sum of ``rarities`` (IDF), by term of the question without those of its dates. If
     chunks tie, the form in the question is preferred, then the latest year, and then the form that sorts last.
@@ -250,5 +250,5 @@ def _compile_date_pattern(language: str | None) -> re.Pattern[str]:
 
 
 def _join_alternatives(words: Iterable[str]) -> str:
-    """Return a regular expression that matches any of the words, by preference the longest."""
+    """Return a regular expression that matches any of the words, preferably the longest."""
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

@@ -1,7 +1,7 @@
 """Words in questions in languages other than English: replace an unknown word with a similar known word.
 
-In: a question, its language and a state. Out: the words that no chunk has in any form, with their replacements, which
-chunks have. There are three kinds:
+In: a question, its language and a state. Out: the words that no chunk contains in any form, with their replacements,
+which occur in chunks. There are three kinds:
 
 - Another form of the word that has another stem, because the stemmer of the language does not know the endings
   (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*).
@@ -85,9 +85,9 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
 
 
 def _find_most_frequent(candidates: Iterable[str], state: State, stem: Callable[[str], str]) -> str | None:
-    """Return the candidate that the most chunks have, or None if no chunk has any.
+    """Return the candidate in the most chunks, or None if no chunk contains any.
 
-    A candidate with a hyphen is a divided compound. Chunks have its parts, so it counts as if one chunk had it.
+    A candidate with a hyphen is a divided compound. Its parts occur in chunks, so it counts as if in one chunk.
     """
     candidates = list(candidates)
     counts = count_chunks_with_words([candidate for candidate in candidates if "-" not in candidate], state, stem)
@@ -132,8 +132,8 @@ def _list_forms(word: str, language: str) -> list[str]:
 def _divide_compound(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
     """Return the compound ``word`` with a hyphen between its parts, as the only element of a list.
 
-    The list is empty if there is no division into two parts that chunks have. Of several divisions, the one with the
-    longest last part (head) is returned.
+    The list is empty if there is no division into two parts that occur in chunks. If there are several, the division
+    with the longest last part (head) is returned.
     """
     divisions = [(word[:end], word[end:]) for end in range(MIN_PART, len(word) - MIN_PART + 1)]
     modifier_forms = {modifier: list(iter_modifier_forms(modifier, _LINKS)) for modifier, _ in divisions}

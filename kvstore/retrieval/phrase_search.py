@@ -115,7 +115,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         return chunks[can_reach], scores[can_reach]
 
     def _sum_rarities(self, terms: Iterable[str]) -> float:
-        """Return the sum of the rarities of terms; 0 for a term that no chunk has."""
+        """Return the sum of the rarities of terms; 0 for a term that no chunk contains."""
         return math.fsum(self.weights.rarities.get(term, 0.0) for term in terms)
 
     def _compute_bm25_factor(self, num_occurrences: int, num_words: int) -> float:

@@ -1,16 +1,16 @@
 """Unknown words in a question: replace typing errors, and spellings (British or American) that no document uses.
 
 In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
-has it in any form. In other languages than English, unknown words are replaced by other forms of them, or without their
+has it in any form. In languages other than English, unknown words are replaced by other forms of them, or without their
 typing error (:mod:`.foreign_respelling`), and German nouns by compounds or their parts (:mod:`.compounds`). Dates get
 the form that documents use (:mod:`.date_forms`), and so do English numbers, acronyms and other terms
 (:mod:`.word_forms`). English contractions get their apostrophe ("whos").
 
-*Spellings.* A word is replaced by its other spelling if some chunk has that.
+*Spellings.* A word is replaced by its other spelling if a chunk contains that.
 
 *Typing errors.* A word that is not known to be English is replaced by the known word that was probably meant. A
 correction differs by one letter that is missing, added or wrong, or by two letters in the wrong order. Both begin with
-the same letter. Unless the order of letters is wrong, they also end with the same letter, because another end mostly
+the same letter. Unless the order of letters is wrong, they also end with the same letter, because another end usually
 makes a different form of a word ("router", "route"). The frequent words of English are those in the vocabulary of the
 default embedder. Of 568 random errors in the words of the questions about six folders, 497 are corrected, and 12 become
 a wrong word. With one error in each of 163 questions, the first sentence answers 128 instead of 89 of them, and 133
@@ -68,9 +68,9 @@ _MAX_LENGTH = 1_000
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
-    """Return a question whose unknown words are replaced by words that chunks have, and pairs of old and new words.
+    """Return a question whose unknown words are replaced by words in chunks, and pairs of old and new words.
 
-    A word that no chunk has is replaced by its other spelling (British or American), by its correction, or by another
+    A word that no chunk contains is replaced by its other spelling (British or American), its correction, or another
     form of it. German nouns are replaced by their parts or by compounds. Dates are replaced by the form in which
     documents write them.
     """
@@ -160,9 +160,9 @@ def _find_foreign_replacements(question: str, state: State, stem: Callable[[str]
 
 
 def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the words of an English question that no chunk has to their other spelling, British or American.
+    """Map the words of an English question that no chunk contains to their other spelling, British or American.
 
-    Of several other spellings, the one that the most chunks have is used. Words without a known spelling are omitted.
+    If there are several, the spelling in the most chunks is used. Words without a known spelling are omitted.
     """
     terms = {word: stem(word) for word in _SPELLED_WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
@@ -192,7 +192,7 @@ def _find_corrections(question: str, state: State, stem: Callable[[str], str]) -
     """Map the misspelled words of an English question to their most probable corrections, if they have any.
 
     ``stem`` is the stemming function for the question. A correction occurs in chunks in some form, or is an everyday
-    word. Frequent English words are preferred, and then the correction that the most chunks have.
+    word. Frequent English words are preferred, and then the correction in the most chunks.
     """
     words = list(dict.fromkeys(_TYPED_WORD_PATTERN.findall(question)))
     counts = count_chunks_with_words(words, state, stem)

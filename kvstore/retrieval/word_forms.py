@@ -1,6 +1,6 @@
 """Unknown words in an English question: replace them with another form of the same term that the documents contain.
 
-In: a question and a state. Out: the words that no chunk has, each with its replacement, which chunks have:
+In: a question and a state. Out: the words that no chunk contains, each with a replacement that occurs in chunks:
 
 - a number: *twenty* becomes 20, and *20* becomes *twenty*;
 - a version: *v2* becomes *version 2*, and *version 2* becomes *v2*;
@@ -9,7 +9,7 @@ In: a question and a state. Out: the words that no chunk has, each with its repl
 - an acronym: *RTO* becomes *recovery time objective*;
 - a clipped word: *panto* becomes *pantomime*.
 
-Two words count as one term only if a chunk has them next to each other, with at most a few words between verb and
+Two words count as one term only if they are next to each other in a chunk, with at most a few words between verb and
 particle. The long form of an acronym is looked for in the chunks with the most other words from the question.
 """
 
@@ -70,9 +70,9 @@ class _StoreWords(NamedTuple):
         return count_chunks_with_words(words, self.state, self.stem)
 
     def find_match(self, text: str, pattern: str) -> re.Match[str] | None:
-        """Return the first match of a pattern, ignoring case, in the best chunks that have all terms of ``text``.
+        """Return the first match of a pattern, ignoring case, in the best chunks that contain all terms of ``text``.
 
-        Returns None if no chunk has all terms, or if none of the best chunks matches.
+        Returns None if no chunk contains all terms, or if none of the best chunks matches.
         """
         terms = list(dict.fromkeys(find_technical_tokens(text) or list_terms(text, self.stem)))
         counts = self.state.postings.count_chunks_by_term(terms)
@@ -88,7 +88,7 @@ class _StoreWords(NamedTuple):
     def read_texts_about(self, question: str) -> list[str]:
         """Return the texts of the best chunks by BM25 for the words in ``question``, as :meth:`_read_texts` does.
 
-        Return an empty list if no chunk has any of the words.
+        Return an empty list if no chunk contains any of the words.
         """
         weights = read_term_weights(self.state, list(dict.fromkeys(list_content_terms(question, self.stem))))
         if not weights.rarities:
@@ -106,7 +106,7 @@ class _StoreWords(NamedTuple):
 
 
 def find_form_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the unknown words of an English question to the form in which chunks write them, if chunks have one.
+    """Map the unknown words of an English question to the form in which chunks write them, if any.
 
     The forms differ in the notation of numbers and versions, or in whether words are written together. A key can be
     several words ("time zone"). ``stem`` is the stemming function for the question.
@@ -141,7 +141,7 @@ def find_abbreviation_replacements(question: str, state: State, stem: Callable[[
 
 
 def _find_unknown_words(question: str, store_words: _StoreWords) -> list[str]:
-    """Return the words and small numbers in a question that no chunk has in any form, without function words.
+    """Return the words and small numbers in a question that no chunk contains in any form, except function words.
 
     At most ``_MAX_UNKNOWN_WORDS`` are returned.
     """
@@ -152,7 +152,7 @@ def _find_unknown_words(question: str, store_words: _StoreWords) -> list[str]:
 
 
 def _iter_version_forms(question: str, store_words: _StoreWords) -> Iterator[tuple[str, str]]:
-    """Yield each version in a question ("v2") that chunks have only in its other form ("version 2"), with that form."""
+    """Yield each version in a question ("v2") that occurs only in its other form ("version 2"), with that form."""
     for match in _VERSION_PATTERN.finditer(question):
         number = re.escape(match["number"])
         forms = {"v": rf"(?<!\w)v{number}(?!\w|\.\d)", "version ": rf"\bversion\s+{number}(?!\w|\.\d)"}
@@ -165,7 +165,7 @@ def _iter_version_forms(question: str, store_words: _StoreWords) -> Iterator[tup
 
 
 def _find_number_forms(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
-    """Map the unknown numbers of a question to the form that chunks have: words to digits, and digits to words."""
+    """Map the unknown numbers of a question to the form in chunks: words to digits, and digits to words."""
     forms = {word: spell_number(int(word)) or "" for word in unknown_words if word.isdigit()}
     for match in NUMBER_PATTERN.finditer(question):
         words = re.split("[ -]", match.group())
@@ -180,7 +180,7 @@ def _find_number_forms(question: str, unknown_words: Sequence[str], store_words:
 
 
 def _find_joined_words(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
-    """Map pairs of adjacent words of a question, such as "time zone", to the single word that chunks have instead.
+    """Map pairs of adjacent words of a question, such as "time zone", to the single word that chunks contain instead.
 
     At least one word of the pair is unknown. A verb before a particle can have any form: "locked out" is a *lockout*.
     """
@@ -199,7 +199,7 @@ def _find_joined_words(question: str, unknown_words: Sequence[str], store_words:
 
 
 def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
-    """Return a word in lower case as two words, such as "time zone"; None if no chunk has these next to each other.
+    """Return a word in lower case as two words, such as "time zone"; None if they are adjacent in no chunk.
 
     If the second one is a particle ("lock out"), a few words can be between them ("lock us out"). An English word is
     not divided at a function word or particle unless it can be a phrasal verb: "inform" is not "in form".
@@ -228,7 +228,7 @@ def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
 
 
 def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str | None:
-    """Return the long form of an acronym that no chunk has: words whose initials it consists of; None if unknown.
+    """Return the long form of an acronym that no chunk contains: words with these initials; None if unknown.
 
     The best chunks for the other words of the ``question`` are searched. The long form that most of them contain is
     returned; a tie goes to the form in the best chunk. A word in lower case that is English is not an acronym.
@@ -283,8 +283,8 @@ def _match_initials(initials: str, words: Sequence[str]) -> int:
 def _find_clipped_word(word: str, store_words: _StoreWords) -> str | None:
     """Return the word that an unknown word abbreviates, such as "pantomime" for "panto"; None if it is unclear.
 
-    No chunk has the unknown word, and it must not be English. All words of the store that begin with it must be forms
-    of one word, which occurs in at least ``_MIN_CHUNKS`` chunks.
+    No chunk contains the unknown word, and it must not be English. All words of the store that begin with it must be
+    forms of one word, which occurs in at least ``_MIN_CHUNKS`` chunks.
     """
     if len(word) < _MIN_CLIPPED or not word.islower() or is_english(word):
         return None

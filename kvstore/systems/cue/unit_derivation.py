@@ -95,14 +95,15 @@ def decode_units(rows: Any, starts: Sequence[int]) -> DocumentUnitSpans:
     return units
 
 
-def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
+def decode_spans(row: Any, chunk_start: int) -> list[UnitSpan]:
     """Decode the spans (ranges of bytes) of the units (sentences) of one chunk.
 
     ``row`` has two integers per unit, or four if the unit has a separate subject, as :func:`encode_units` documents.
-    ``previous_end`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units; ``row``
+    ``chunk_start`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units; ``row``
     is then their number.
     """
     spans: list[UnitSpan] = []
+    previous_end = chunk_start
     numbers = iter(() if isinstance(row, int) else row)
     for distance in numbers:
         start, length, subject = previous_end + distance, next(numbers), None
@@ -125,7 +126,7 @@ def count_units(encoded: Any) -> int:
     if min(encoded, default=0) >= 0:
         return len(encoded) // 2
     # A negative number shows that some unit has a separate subject; they must be decoded to count them.
-    return len(decode_spans(encoded, previous_end=0))
+    return len(decode_spans(encoded, chunk_start=0))
 
 
 def render_unit(source_text: str) -> str:

@@ -117,7 +117,7 @@ def _find_new_edges(
     node, and the cosine of a new edge exceeds ``min_cosine``.
     """
     count = len(vectors)
-    # Some of the nearest are already joined by edges, so more are needed than are added (-1: no further neighbor).
+    # Some of the nearest are already joined by edges, so more are needed than are added (-1: no more neighbors).
     nearest = find_near_rows(vectors, int(_CANDIDATE_FACTOR * max_neighbors) + 1)
     first = np.repeat(np.arange(count), nearest.shape[1])
     neighbors = nearest.ravel()

@@ -181,7 +181,7 @@ class Communities(StoredCommunities):
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """Return titles made of the names of each community's strongest existing members; cached.
+        """Return the title of each community: the names of its strongest existing members; cached.
 
         A name that contains another one, or is contained in it, is skipped.
         """
@@ -303,14 +303,14 @@ class Communities(StoredCommunities):
         return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
-        """Return the communities that contain an entity, coarsest first; empty if it is in none, or is newer."""
+        """Return the communities of an entity (for an alias, of its entity), coarsest first; none for a newer one."""
         # A row has the finest community (None: the entity is in none), and the entity's number of chunks.
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
         finest, _ = row or (None, 0)
         return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
-        """Return the finest community of each entity; None if it has none, or was added after the build."""
+        """Return the finest community of each entity (for an alias, that of its entity); None if it has none."""
         finest, _ = self._find_finest(list(map(self._display.resolve_entity, entities)))
         return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
 

@@ -367,7 +367,7 @@ class _ChunkReader:
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:
-        """Return the node of an entity (its index in the graph), or None if the graph does not have it."""
+        """Return the node of an entity (for an alias, that of its entity), its index in the graph; None if unknown."""
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
@@ -412,7 +412,8 @@ class _ChunkReader:
     def _find_mentions(self, chunk_index: int, chunk: int) -> list[tuple[int, int, int]]:
         """Return the mentions of graph nodes in a chunk as (node, start, end), in bytes from the start of the chunk.
 
-        ``chunk`` is the id of the chunk, and ``chunk_index`` its index among the chunks of the graph.
+        ``chunk`` is the id of the chunk, and ``chunk_index`` its index among the chunks of the graph. A mention of an
+        alias counts for the entity that the alias names.
         """
         graph = self._tree.graph
         first, stop = self._mention_starts[chunk_index : chunk_index + 2]

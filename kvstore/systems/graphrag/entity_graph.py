@@ -247,7 +247,7 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
-    """Return the pairs of nodes joined by links of the passage graph, weighted by the kinds and numbers of the links.
+    """Return the pairs of nodes joined by links between entities, weighted by the kinds and numbers of the links.
 
     ``node_entities`` has the entity of each node. ``display`` replaces an alias at the end of a link by its entity.
     """

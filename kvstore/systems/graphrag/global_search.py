@@ -120,7 +120,7 @@ class _CommunityScoring:
     ``rarities`` has the rarity (IDF) of each term in the question. ``allowed`` is the mask of the communities with
     matching documents (None: all). ``unassigned_chunks`` are matching chunks that are reported apart from the
     communities: nearby chunks in no community, nearest first, then ``newer_chunks``. ``num_omitted`` is the number of
-    further such chunks.
+    such chunks that are left out.
     """
 
     query: Query

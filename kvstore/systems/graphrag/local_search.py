@@ -362,7 +362,7 @@ def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[d
     """Return two mappings from the chunks in ``rows``: the sum of the weights of their entities, and these entities.
 
     Row i of ``rows`` has the chunks that mention entity i, and ``weights[i]`` is its weight; the second mapping lists
-    these indexes i. A chunk that mentions an entity only in lower case does not count as mentioning it.
+    these indexes i. The mention bits say how a chunk mentions an entity; a mention only in lower case does not count.
     """
     scores: dict[int, float] = {}
     entities_by_chunk: dict[int, list[int]] = {}

@@ -168,7 +168,7 @@ def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks
 
 
 def search_by_vector(query: Query, other_requests: Sequence[ReadRequest[Any]] = ()) -> tuple[DenseSearch, list[Any]]:
-    """Find the chunks with the nearest vectors, and read how many chunks have the words in the question.
+    """Find the chunks with the nearest vectors, and count the chunks that contain each word of the question.
 
     Takes one round of reads. The answers to ``other_requests``, which are sent in the same round, are returned too.
     """

@@ -38,7 +38,7 @@ Points = npt.NDArray[np.float64]
 class Mixtures(NamedTuple):
     """The groups of vectors at several levels, found by Gaussian mixtures.
 
-    ``partitions`` hold the group of each vector, finest first, shape (n,) each. A vector can also be in further groups
+    ``partitions`` hold the group of each vector, finest first, shape (n,) each. A vector can also be in other groups
     of the finest partition: ``second_groups`` has a row (group, vector) for each of them, shape (m, 2).
     """
 

@@ -37,7 +37,10 @@ class EntityMentions:
 
     @staticmethod
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Read the positions at which the chunks mention the nodes of the entity graph: entities in several chunks."""
+        """Read the positions at which the chunks mention the nodes of the entity graph: entities in several chunks.
+
+        A mention of an alias counts for the entity that the alias names.
+        """
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()

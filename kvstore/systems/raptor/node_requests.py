@@ -28,7 +28,7 @@ from .topics import Topics
 
 #: The maximum number of chunks of a topic that is shown; larger ones are too general and are only traversed.
 _MAX_TOPIC_CHUNKS = 2_000
-#: The number of decimals of a cosine; further ones depend on the order of summation.
+#: The number of decimals of a cosine; more decimals depend on the order of summation.
 _DECIMALS = 6
 #: The level of chunks, which is below leaf abstracts, and the level of the finest topics, above all abstracts.
 _CHUNK_LEVEL = -1
@@ -234,7 +234,7 @@ class _NodeReader:
     def is_too_broad(self, topic: int) -> bool:
         """True if a topic has too many chunks to be shown."""
         topics = self._bound_topics
-        # Counting chunks takes long, and an upper bound suffices for most topics: the number at the build, plus the
+        # Counting chunks is slow, and an upper bound suffices for most topics: the number at the build, plus the
         # number of all chunks added since.
         max_count = int(topics.tree.sizes[topic]) + len(topics.list_newer_chunks())
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
@@ -256,9 +256,8 @@ class _NodeReader:
     def score_nodes(self, nodes: Sequence[NodeId], vector: Vector) -> list[TreeNode]:
         """Return nodes, in order, with their cosines with a unit vector, their levels and their positions.
 
-        The position is the position of the node's text; a topic has none. If a language model wrote the text of a
-        topic, and the text has a vector, that is the vector of the topic. The vector of any other node is the sum of
-        its chunks' vectors.
+        The position is that of the node's first chunk; a topic has none. The vector of a node is the sum of its chunks'
+        vectors or, for a topic whose text a language model wrote, the vector of that text if it has one.
         """
         self.load_abstracts(node.number for node in nodes if node.kind == "abstract")
         other_nodes = [node for node in nodes if node.kind != "topic"]
@@ -288,10 +287,10 @@ class _NodeReader:
         return _CHUNK_LEVEL if node.kind == "chunk" else self._abstracts[node.number].level
 
     def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
-        """Return two lists over ``nodes``, chunks and abstracts (summaries): their chunks, and their positions.
+        """Return two lists parallel to ``nodes``, which are chunks and abstracts: their chunks and their positions.
 
-        A chunk has itself as its only chunk, and an abstract the chunks below it, ascending. The position is the
-        document key and the ordinal of the first of them. Abstracts must be loaded.
+        The only chunk of a chunk is itself; an abstract (summary) has the chunks below it, ascending. The position is
+        the document key and the ordinal of the first of them. Abstracts must be loaded.
         """
         chunks = [number for kind, number in nodes if kind == "chunk"]
         chunk_records = dict(zip(chunks, self._state.chunks.get_many(chunks), strict=True))

@@ -161,7 +161,7 @@ def summarize_from_children(
 
 
 def _select_shared_words(titles: Sequence[Sequence[TitleWord]]) -> list[TitleWord]:
-    """Return the words of a new title: the few words that the most titles have, ties in order of first occurrence."""
+    """Return the words of a new title: the few words in the most titles, ties in order of first occurrence."""
     word_counts: Counter[str] = Counter()
     first_title_words: dict[str, TitleWord] = {}
     for title in titles:

@@ -156,7 +156,7 @@ class Topics:
 
         The vector of a returned topic is its stored sum, which is valid if none of its chunks changed. A topic with few
         chunks has no stored sum, and is replaced by its chunks. A changed topic is replaced by its children if these
-        share no chunk, and else by its chunks.
+        share no chunk, otherwise by its chunks.
         """
         topic = int(self.tree.branching_topics[topic])  # skips topics with a single child, which has the same chunks
         if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
@@ -371,6 +371,7 @@ class Topics:
         """True if a chunk that the topics were built from may have been deleted."""
         if not self._may_have_changed:
             return False
+        # If a chunk was deleted, the store has fewer older chunks than at the build.
         num_older = self._state.counters.chunks - len(self._newer_chunks)
         return self._state.lmdb.writable or num_older < len(self.tree.known_chunks)
 
@@ -404,8 +405,9 @@ class Topics:
         display = load_display_entities(self._state)
         leaves_by_chunk: dict[int, list[int]] = {}
         for chunk in self._newer_chunks:
-            names = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_occurrences(chunk))
-            leaves = sorted({self._leaf_by_entity[entity] for entity in names if entity in self._leaf_by_entity})
+            # An alias counts as the entity that it names.
+            entities = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_occurrences(chunk))
+            leaves = sorted({self._leaf_by_entity[entity] for entity in entities if entity in self._leaf_by_entity})
             visible_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.tree.list_chunks(leaf)))]
             if visible_leaves:
                 leaves_by_chunk[chunk] = visible_leaves
