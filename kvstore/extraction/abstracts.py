@@ -325,12 +325,12 @@ class AbstractTreeBuilder:
 
     @cached_property
     def _sentence_words(self) -> dict[Span, SentenceWords]:
-        """The words of each sentence that a summary should cover, by the sentence's span in bytes."""
+        """The content words of each sentence, which a summary should cover, by the sentence's span in bytes."""
         return {span: extract_sentence_words(sentence) for span, sentence in self._sentence_texts.items()}
 
     @cached_property
     def _chunk_frequencies(self) -> Mapping[str, int]:
-        """The number of chunks that contain each word that a summary should cover, by word."""
+        """The number of chunks that contain each content word of the sentences, by word."""
         if len(self._sentence_spans) == 1:  # a fast path for documents of one chunk
             return dict.fromkeys(chain.from_iterable(words.words for words in self._sentence_words.values()), 1)
         words_by_chunk = (

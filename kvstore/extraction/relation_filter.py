@@ -363,7 +363,8 @@ class RelationFilter:
     def _has_determiner(self, index: int, sought_determiners: frozenset[str]) -> bool:
         """True if a word of the phrase of the noun at ``index`` has one of ``sought_determiners``.
 
-        Determiners are compared by their lemmas; those of the noun itself also as written, in lower case.
+        Possessives and adjectives count as determiners. They are compared by their lemmas; those of the noun itself
+        also as written, in lower case.
         """
         first, _ = self._phrases.find_phrase_bounds(index)
         determiners = set().union(
