@@ -175,6 +175,6 @@ def suggest(word: str, known: Iterable[str], min_similarity: float = 0.6) -> str
     """
     from difflib import get_close_matches
 
-    folded = {candidate.lower(): candidate for candidate in known}
-    matches = get_close_matches(word.lower(), folded, n=1, cutoff=min_similarity)
-    return folded[matches[0]] if matches else None
+    candidates = {candidate.lower(): candidate for candidate in known}
+    matches = get_close_matches(word.lower(), candidates, n=1, cutoff=min_similarity)
+    return candidates[matches[0]] if matches else None

@@ -104,11 +104,11 @@ class FixedSettings:
 
     def require_equal_settings(self, requested: Mapping[str, Any], path: object) -> None:
         """Raise SettingsMismatchError if a requested setting differs from this store's; ``path`` is for the message."""
-        stored = asdict(self)
+        stored_settings = asdict(self)
         for name, value in requested.items():
-            if stored[name] != value:
+            if stored_settings[name] != value:
                 raise SettingsMismatchError(
-                    f"{path} was created with {name} = {stored[name]!r}, not {value!r}; "
+                    f"{path} was created with {name} = {stored_settings[name]!r}, not {value!r}; "
                     f"open it without that setting, or create a new store and ingest the documents again"
                 )
 

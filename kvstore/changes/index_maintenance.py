@@ -73,7 +73,8 @@ class MaintainedIndexBuilder(IndexFiller):
                 {index.name: derived_document.texts} for derived_document in batch
             ]
             vectors = [
-                vectors_by_space[index.name] for vectors_by_space in collect_vectors(spaces, self._embed, cached={})
+                vectors_by_space[index.name]
+                for vectors_by_space in collect_vectors(spaces, self._embed, known_vectors={})
             ]
             self._environment.write_with_growth(partial(self._store_batch, index, record, batch, vectors))
             num_left, has_changed = max(0, num_left - len(batch)), True

@@ -74,8 +74,8 @@ class BatchedChanges:
         Returns None if it does not exist or is deleted in the pending batch.
         """
         if key in self.pending.documents:
-            pending = self.pending.documents[key]  # None: the batch deletes the document
-            return pending.document if pending is not None else None
+            pending_document = self.pending.documents[key]  # None: the batch deletes the document
+            return pending_document.document if pending_document is not None else None
         record, change = self.state.documents.find_by_key(key), self.pending.metadata.get(key)
         if record is not None and change is not None:
             record = replace(record, **change._asdict())
@@ -121,8 +121,8 @@ class BatchedChanges:
     def delete_documents(self, keys: Sequence[str]) -> int:
         """Add the deletion of the documents with these keys to the batch, and return how many of them existed."""
         existing_keys = {key for key in keys if self.pending.documents.get(key) is not None}
-        unchanged_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
-        for stored_documents in self._changes.documents.iter_by_keys(unchanged_keys):
+        nonpending_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
+        for stored_documents in self._changes.documents.iter_by_keys(nonpending_keys):
             existing_keys.update(record.key for record in stored_documents)
         for key in dict.fromkeys(keys):
             if key in existing_keys:
@@ -132,10 +132,10 @@ class BatchedChanges:
     def set_origin(self, key: str, origin: str | None) -> bool:
         """Set the origin (ingested folder) of the document with this key; return True if it exists and changes."""
         if key in self.pending.documents:
-            pending = self.pending.documents[key]
-            if pending is None or pending.origin == origin:
+            pending_document = self.pending.documents[key]
+            if pending_document is None or pending_document.origin == origin:
                 return False
-            self.pending.documents[key] = replace(pending, origin=origin)
+            self.pending.documents[key] = replace(pending_document, origin=origin)
             return True
         record = self.state.documents.find_by_key(key)
         if record is None or self.pending.origins.get(key, record.origin) == origin:
@@ -171,9 +171,9 @@ class BatchedChanges:
 
     def _find_chunked_text(self, key: str) -> ChunkedText:
         """Return the chunks and headings of the document with this key, which must exist, without facts about it."""
-        pending = self.pending.documents.get(key)
-        if pending is not None:
-            return self._chunk_document(pending)
+        pending_document = self.pending.documents.get(key)
+        if pending_document is not None:
+            return self._chunk_document(pending_document)
         record = self.state.documents.find_by_key(key)
         assert record is not None
         return load_chunked_text(self.state, record, {})
@@ -273,13 +273,13 @@ class BatchedChanges:
         (``keeps_batches``), the batch is kept without its derived data, to apply it again in a larger map.
         ``expect_more`` is True if further batches are likely before the next read.
         """
-        pending, self.pending = self.pending, PendingChanges()
+        batch, self.pending = self.pending, PendingChanges()
         self.has_applied = True
         if self.keeps_batches:
-            self._applied_batches.append(pending)
-        self._changes.apply(pending, expect_more=expect_more)
+            self._applied_batches.append(batch)
+        self._changes.apply(batch, expect_more=expect_more)
         if self.keeps_batches:
-            pending.drop_derived_data()
+            batch.drop_derived_data()
 
     def write_back(self) -> None:
         """Write the data that applied batches hold in memory to the transaction, so that its view sees it."""
@@ -302,8 +302,8 @@ class BatchedChanges:
         TransactionError if another writer has changed a document whose metadata or facts the batches change.
         """
         changes = self._open_changes(transaction)
-        for pending in self._applied_batches:
-            for key, digest in pending.stored_digests.items():
+        for batch in self._applied_batches:
+            for key, digest in batch.stored_digests.items():
                 record = changes.documents.find_by_key(key)
                 if record is None or record.digest != digest:
                     raise TransactionError(
@@ -311,9 +311,9 @@ class BatchedChanges:
                         "transaction was not committed; run it again"
                     )
             # Derive the data again: another process may have changed which derived data the store keeps.
-            complete_pending(pending, changes.state, self._session.store.embedder.embed)
-            changes.apply(pending, expect_more=True)
-            pending.drop_derived_data()
+            complete_pending(batch, changes.state, self._session.store.embedder.embed)
+            changes.apply(batch, expect_more=True)
+            batch.drop_derived_data()
         changes.finish(lookup_counts)
 
     def _open_changes(self, transaction: WriteTransaction) -> Changes:

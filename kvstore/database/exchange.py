@@ -154,7 +154,7 @@ class _ExportReader:
     def _read_line(self, file: BinaryIO, line_number: int) -> bytes:
         """Return the next line, empty at the end of the file; raise InputError if the line is too long.
 
-        The message of the error gives ``line_number``.
+        ``line_number`` is the number of this line, for the error message.
         """
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
@@ -191,7 +191,7 @@ class _ExportReader:
             )
 
     def _parse_line(self, line_number: int, line: bytes) -> dict[str, Any]:
-        """Return the JSON object of a line; raise InputError, which gives ``line_number``, if it is not one."""
+        """Return the JSON object in a line; raise InputError, which names ``line_number``, for any other content."""
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -152,8 +152,8 @@ class Handle(ClosedOnExit, Queryable):
         Does nothing if the handle is already closed. Closing the last handle closes the store. Temperatures (counts
         of lookups) are saved then if the writer's lock is free. The file is compacted if it was created or more than
         doubled since it was opened, no other process has it open, and compaction would not take long. Closing waits
-        until other threads have left their methods and snapshots are closed, at most as long as for a lock. If they do
-        not finish in time, it raises TransactionError and the handle stays open.
+        at most the lock timeout for other threads to leave their methods and for snapshots to be closed. If they do not
+        finish in time, it raises TransactionError and the handle stays open.
         """
         if self.closed:
             return
@@ -214,7 +214,7 @@ class Handle(ClosedOnExit, Queryable):
     def _require_writable(
         self, remedy: str = "open it for writing to change it", *, finalizes_settings: bool = True
     ) -> None:
-        """Raise ClosedError or ReadOnlyError if the store cannot be changed; the message gives ``remedy`` as advice.
+        """Raise ClosedError or ReadOnlyError if the store cannot be changed; ``remedy`` is the advice in the message.
 
         The settings that a new store takes from its first documents, such as the language, become final, because a
         change depends on them. An ingest, which chooses these settings itself, passes ``finalizes_settings=False``.

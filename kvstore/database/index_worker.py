@@ -153,7 +153,7 @@ class IndexManager:
     def _select_indexes(self, kind: str | None) -> list[Index]:
         """Return the index of a kind (None: of every kind), each followed by the index files that are built with it.
 
-        Raises InputError if a kind is given and the store has no index of it.
+        Raises InputError if a kind is given and the store has no index of this kind.
         """
         if kind is None:
             named_indexes = [index for index in INDEXES.values() if not getattr(index, "companion_of", "")]
@@ -185,7 +185,7 @@ class IndexManager:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Stop the background thread; wait for it, unless called in it. The work it has finished is kept."""
+        """Stop the background thread, and wait for its end unless this is that thread. Its finished work is kept."""
         self._stop_requested.set()
         with self._lock:
             thread = self._thread

@@ -248,9 +248,9 @@ class OpenStore:
             self.spending.popleft()
 
     def finalize_settings(self, names: Iterable[str] | None = None) -> None:
-        """Make the current values of settings final that a new store would otherwise choose by its first documents.
+        """Keep the current values of settings that a new store would otherwise choose by its first documents.
 
-        The language is such a setting. ``names`` are the names of the settings (None: all of them).
+        Examples are the language and the embedder. ``names`` are the names of these settings (None: all of them).
         """
         if self._undecided_settings:
             with self.lock:  # also held while settings are decided

@@ -189,12 +189,12 @@ class OwnedTransaction(Queryable):
         if not self._changes.pending:
             return
         complete_pending(self._changes.pending, self._changes.state, self._session.store.embedder.embed)
-        with self._end_on_error(BaseException):
+        with self._roll_back_on_error(BaseException):
             self._changes.apply(expect_more=expect_more)
 
     @contextmanager
-    def _end_on_error(self, error_class: type[BaseException]) -> Iterator[None]:
-        """Roll the transaction back if the block raises an ``error_class``, because it may have made half a change."""
+    def _roll_back_on_error(self, error_class: type[BaseException]) -> Iterator[None]:
+        """Roll the transaction back if the block raises an ``error_class``, because a change may be incomplete."""
         try:
             yield
         except error_class as error:

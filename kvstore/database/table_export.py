@@ -95,8 +95,8 @@ def _iter_batches(pa: Any, reader: TableReader, table: SqlTable, schema: Any) ->
         # A column of the table is a pair of its SQL type and the function that reads its value.
         for field, (_, read_value) in zip(schema, table.columns.values(), strict=False):
             convert: Callable[[SqlValue], Any] = _CONVERTERS.get(str(field.type), lambda value: value)
-            converted = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
-            arrays.append(pa.array(converted, type=field.type))
+            values = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
+            arrays.append(pa.array(values, type=field.type))
         if table is CHUNKS:
             vectors = reader.state.vectors.gather([(record.block, record.row) for record in records])
             arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]))

@@ -72,11 +72,11 @@ class Transaction(OwnedTransaction):
             key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
         )
         if vectors is None:  # an unchanged text need not be cut into chunks, which takes most of the time
-            existing = self._changes.find_document(key)
-            if existing is not None and existing.digest == valid_document.digest:
+            existing_document = self._changes.find_document(key)
+            if existing_document is not None and existing_document.digest == valid_document.digest:
                 return False
-            if existing is not None and self._changes.put_metadata(
-                existing, PendingDocument(valid_document, origin=origin)
+            if existing_document is not None and self._changes.put_metadata(
+                existing_document, PendingDocument(valid_document, origin=origin)
             ):
                 self._apply_large_batch()
                 return True
@@ -407,10 +407,10 @@ class Transaction(OwnedTransaction):
 
         Raises InputError if the name of an alias is merged, or the reverse; EntityNotFoundError for an unknown name.
         """
-        existing = self._changes.find_fact(facts.ALIASES, alias.key)
-        if existing is not None and existing.kind != alias.kind:
-            raise _make_kind_error(existing)
-        if existing is not None and existing.target == alias.target:
+        existing_alias = self._changes.find_fact(facts.ALIASES, alias.key)
+        if existing_alias is not None and existing_alias.kind != alias.kind:
+            raise _make_kind_error(existing_alias)
+        if existing_alias is not None and existing_alias.target == alias.target:
             return False
         from ..sql.suggestions import make_entity_error
 
@@ -427,12 +427,12 @@ class Transaction(OwnedTransaction):
 
         Raises InputError if the name is merged but ``kind`` is an alias, or the reverse.
         """
-        existing = self._changes.find_fact(facts.ALIASES, to_entity_key(clean_name(name)))
-        if existing is None:
+        existing_alias = self._changes.find_fact(facts.ALIASES, to_entity_key(clean_name(name)))
+        if existing_alias is None:
             return False
-        if existing.kind != kind:
-            raise _make_kind_error(existing)
-        self._changes.pending.put_fact(facts.ALIASES, existing.key, None)
+        if existing_alias.kind != kind:
+            raise _make_kind_error(existing_alias)
+        self._changes.pending.put_fact(facts.ALIASES, existing_alias.key, None)
         return True
 
 

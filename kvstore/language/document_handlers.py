@@ -148,7 +148,7 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
                 transaction._check_update(key, **properties)
         updates = _iter_updates(context, assignments.columns, rows)
         # Any later error, such as one of the embedder, ends the transaction, because some documents are changed.
-        with transaction._end_on_error(Exception):
+        with transaction._roll_back_on_error(Exception):
             num_changed = sum(transaction.update(key, **properties) for key, properties in updates)
     return Cursor("UPDATE", rowcount=num_changed, message=f"{format_count(num_changed, 'document')} updated")
 

@@ -58,7 +58,7 @@ class StatementContext:
         """
         open_transaction = self.database._open_transaction
         if open_transaction is not None:
-            with open_transaction._end_on_error(KeyboardInterrupt):
+            with open_transaction._roll_back_on_error(KeyboardInterrupt):
                 yield open_transaction
             return
         with self.database.transaction(models=models) as transaction:

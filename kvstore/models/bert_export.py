@@ -56,8 +56,8 @@ def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGr
         modules = {
             str(module["type"]).split(".")[-1]: model / module["path"] for module in _read_json(model / "modules.json")
         }
-        if unknown := [name for name in modules if name not in _KNOWN_MODULES]:
-            raise EmbedderError(f"it has an unsupported module: {unknown[0]}")
+        if unknown_modules := [name for name in modules if name not in _KNOWN_MODULES]:
+            raise EmbedderError(f"it has an unsupported module: {unknown_modules[0]}")
         network = modules["Transformer"]
         config = _read_json(network / "config.json")
         for name, expected in _REQUIRED_CONFIG.items():
@@ -182,8 +182,8 @@ class BertGraph:
             self._add_operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
         else:
             self._add_operation("Gather", [tokens, self._add_integers("first", 0)], "vectors", axis=1)
-        if unused := [name for name in self._weights if not name.startswith("pooler.")]:
-            raise EmbedderError(f"it has unsupported weights: {unused[0]}")
+        if unused_weights := [name for name in self._weights if not name.startswith("pooler.")]:
+            raise EmbedderError(f"it has unsupported weights: {unused_weights[0]}")
 
     def save(self, path: Path, width: int) -> None:
         """Write the graph, whose vectors have ``width`` components, to ``path`` as an ONNX model."""

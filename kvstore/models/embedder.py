@@ -79,10 +79,10 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
             f"embedder {name!r} is unknown; {hint}use one of: {patterns}; or install the package that provides it, or "
             "pass an embedder object"
         )
-    unknown = options.keys() - EMBEDDER_FORMS[pattern]
-    if unknown:
-        allowed = ", ".join(sorted(EMBEDDER_FORMS[pattern])) or "none"
-        raise EmbedderError(f"embedder {name!r} takes no option {min(unknown)!r}; its options: {allowed}")
+    unknown_options = options.keys() - EMBEDDER_FORMS[pattern]
+    if unknown_options:
+        option_names = ", ".join(sorted(EMBEDDER_FORMS[pattern])) or "none"
+        raise EmbedderError(f"embedder {name!r} takes no option {min(unknown_options)!r}; its options: {option_names}")
     return _create_builtin_embedder(name, options)
 
 
@@ -234,10 +234,10 @@ class EmbeddingCache:
             return compute(texts)
         with self._lock:
             vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
-        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        if missing:
+        missing_texts = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing_texts:
             # A copy, because a row would keep the whole matrix in memory.
-            vectors.update((text, row.copy()) for text, row in zip(missing, compute(missing), strict=True))
+            vectors.update((text, row.copy()) for text, row in zip(missing_texts, compute(missing_texts), strict=True))
         with self._lock:
             for text, vector in vectors.items():
                 old_vector = self._vectors.pop(text, None)
@@ -251,25 +251,26 @@ class EmbeddingCache:
 def collect_vectors(
     documents: Sequence[Mapping[str, Sequence[str]]],
     embed: Callable[[Sequence[str]], Embeddings],
-    cached: EmbeddedTexts,
+    known_vectors: EmbeddedTexts,
 ) -> list[dict[str, Embeddings]]:
     """Return the vectors of each document's texts, by space, with shape (texts, dimension).
 
     A space is a set of vectors that are searched together, given by its name. ``documents`` has the texts of each
-    document by space. ``cached`` has known vectors by space and text. ``embed`` is called once with all missing texts,
-    each once, or not at all if no text is missing. The space :data:`ANY_SPACE` of ``cached`` applies to every space.
+    document by space. ``known_vectors`` has vectors by space and text. ``embed`` is called once with all missing texts,
+    each once, or not at all if no text is missing. The space :data:`ANY_SPACE` of ``known_vectors`` applies to every
+    space.
     """
     all_texts = [
         (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts
     ]
     vectors: dict[tuple[str, str], Embeddings] = {}  # by space and text
     for space, text in all_texts:
-        cached_vector = cached.get((space, text), cached.get((ANY_SPACE, text)))
+        cached_vector = known_vectors.get((space, text), known_vectors.get((ANY_SPACE, text)))
         if cached_vector is not None:
             vectors[space, text] = cached_vector
     uncached_texts = [(space, text) for space, text in all_texts if (space, text) not in vectors]
-    missing = list(dict.fromkeys(text for _, text in uncached_texts))
-    new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
+    missing_texts = list(dict.fromkeys(text for _, text in uncached_texts))
+    new_vectors = dict(zip(missing_texts, embed(missing_texts), strict=True)) if missing_texts else {}
     vectors.update(((space, text), new_vectors[text]) for space, text in uncached_texts)
     return [
         {

@@ -55,8 +55,8 @@ class GreedyParser:
 
     def pipe(self, docs: Iterable[Doc], *, batch_size: int = BATCH_DOCUMENTS) -> Iterator[Doc]:
         """Set the syntactic heads and dependency labels in documents, ``batch_size`` at a time; yield them in order."""
-        remaining = iter(docs)
-        while batch := list(islice(remaining, batch_size)):
+        remaining_docs = iter(docs)
+        while batch := list(islice(remaining_docs, batch_size)):
             self._parse_batch([doc for doc in batch if len(doc)])
             yield from batch
 

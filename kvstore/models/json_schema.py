@@ -107,24 +107,24 @@ def _iter_prefixes(body: str) -> Iterator[str]:
     with the last whole sentence of the string.
     """
     cuts: list[tuple[int, str]] = []  # the end of a prefix, and the text that completes it
-    closing: list[str] = []  # the closing brackets of the open objects and arrays
+    closing_brackets: list[str] = []  # the closing_brackets brackets of the open objects and arrays
     end = 0
     for match in _TOKEN_PATTERN.finditer(body):
         token, end = match.group(), match.end()
         if token in "{[":
-            closing.append("}" if token == "{" else "]")
+            closing_brackets.append("}" if token == "{" else "]")
         elif token in "}]":
-            if not closing:
+            if not closing_brackets:
                 break
-            closing.pop()
+            closing_brackets.pop()
         elif token == ",":
             end = match.start()
         elif len(token) == 1 or token[-1] != '"':  # a string without an end
             sentence_ends = [match.start() + mark.end() for mark in _SENTENCE_END_PATTERN.finditer(token)]
             if sentence_ends:
-                cuts.append((sentence_ends[-1], '"' + "".join(reversed(closing))))
+                cuts.append((sentence_ends[-1], '"' + "".join(reversed(closing_brackets))))
             break
-        cuts.append((end, "".join(reversed(closing))))
+        cuts.append((end, "".join(reversed(closing_brackets))))
     for end, completion in reversed(cuts):
         yield body[:end] + completion
 
@@ -135,10 +135,10 @@ def _reject_constant(name: str) -> None:
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError if a JSON Schema, or a schema in it, has a keyword that kvstore does not support."""
-    unknown = schema.keys() - _KNOWN_KEYWORDS
-    if unknown:
-        raise ValueError(f"the JSON Schema has unsupported keywords: {', '.join(sorted(unknown))}")
+    """Raise ValueError if a JSON Schema, or a schema nested in it, has a keyword that kvstore does not support."""
+    unknown_keywords = schema.keys() - _KNOWN_KEYWORDS
+    if unknown_keywords:
+        raise ValueError(f"the JSON Schema has unsupported keywords: {', '.join(sorted(unknown_keywords))}")
     for property_schema in schema.get("properties", {}).values():
         check_keywords(property_schema)
     if "items" in schema:
@@ -190,7 +190,7 @@ def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location:
 
 
 def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject: str, unit: str) -> None:
-    """Raise ValueError if a length violates the minimum or the maximum that ``schema`` gives.
+    """Raise ValueError if a length violates the minimum or the maximum in ``schema``.
 
     ``keyword`` is ``Items`` for the keywords ``minItems`` and ``maxItems``, ``Length`` for ``minLength`` and
     ``maxLength``. The message begins with ``subject``, followed by the length and its ``unit``.

@@ -108,11 +108,11 @@ def _quantize_model(folder: Path) -> None:
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
     """Suppress warnings, logged and issued, in the ``with`` block; exporters warn about every model."""
-    previous = logging.root.manager.disable
+    previous_level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.disable(previous)
+        logging.disable(previous_level)

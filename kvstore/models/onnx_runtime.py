@@ -48,10 +48,10 @@ class OnnxRuntime:
     """
 
     def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:
-        """Load the ONNX model in ``folder``, written by an export; ``open_tokenizer`` opens the tokenizer in it.
+        """Load the exported ONNX model in ``folder``, and its tokenizer.
 
-        Without ``open_tokenizer``, the tokenizer in ``tokenizer.json`` is used. Raises ValueError if the folder
-        contains no usable model, and OutOfMemoryError.
+        ``open_tokenizer`` loads the tokenizer from the folder (None: from ``tokenizer.json``). Raises ValueError if the
+        folder contains no usable model, and OutOfMemoryError.
         """
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
@@ -127,13 +127,13 @@ def import_onnxruntime() -> Any:
 
     Telemetry would write an identifier of this machine to the cache directory and report usage over the network.
     """
-    previous = os.environ.get(TELEMETRY_VARIABLE)
+    previous_value = os.environ.get(TELEMETRY_VARIABLE)
     os.environ[TELEMETRY_VARIABLE] = "1"
     try:
         import onnxruntime
     finally:
-        if previous is None:
+        if previous_value is None:
             del os.environ[TELEMETRY_VARIABLE]
         else:
-            os.environ[TELEMETRY_VARIABLE] = previous
+            os.environ[TELEMETRY_VARIABLE] = previous_value
     return onnxruntime

@@ -163,11 +163,12 @@ class OrderedSentence:
 
     def find_preposition(self, position: int) -> str | None:
         """Return the preposition before the name at a position and its determiners, or None without a preposition."""
-        for before in range(position - 1, -1, -1):
-            if before in self.phrase_ends:
+        for earlier_position in range(position - 1, -1, -1):
+            if earlier_position in self.phrase_ends:
                 return None
-            if self.words[before] not in DETERMINERS:
-                return self.words[before] if self.words[before] in PREPOSITIONS else None
+            word = self.words[earlier_position]
+            if word not in DETERMINERS:
+                return word if word in PREPOSITIONS else None
         return None
 
     def is_one_phrase(self, start: int, end: int, allowed_words: Collection[str] = ()) -> bool:
@@ -191,5 +192,5 @@ class OrderedSentence:
         )
 
     def can_be_lower_case(self, span: WordSpan) -> bool:
-        """True if a span has a word in lower case, or is only the sentence's first word, whose capital says nothing."""
+        """True if a span has a word in lower case, or is only the first word of the sentence, always capitalized."""
         return span.last == 0 or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))

@@ -85,7 +85,7 @@ class PluginEmbedder:
 def _call_plugin(plugin: Plugin, call: Callable[[], Result]) -> Result:
     """Return the result of ``call``, which runs a package's code.
 
-    Its exceptions become EmbedderErrors, except MemoryError and those of kvstore.
+    Its exceptions become EmbedderErrors, except MemoryError and kvstore's own errors.
     """
     try:
         return call()

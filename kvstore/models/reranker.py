@@ -52,9 +52,11 @@ class CrossEncoderReranker:
         """Return the model, which is loaded on the first call; raises RerankerError."""
         with self._lock:
             if self._model is None:
-                missing = find_first_missing(TORCH_PACKAGES)
-                if missing is not None:
-                    raise RerankerError(f"reranker {self.name!r} needs the package {missing}; run {INSTALL_MODELS}")
+                missing_package = find_first_missing(TORCH_PACKAGES)
+                if missing_package is not None:
+                    raise RerankerError(
+                        f"reranker {self.name!r} needs the package {missing_package}; run {INSTALL_MODELS}"
+                    )
                 from sentence_transformers import CrossEncoder
 
                 is_local = must_load_locally(self.name)

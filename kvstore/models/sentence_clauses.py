@@ -22,7 +22,7 @@ _SUBJECT_PRONOUNS = frozenset("he i it she that there they this we who which you
 
 
 def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the clauses of a sentence that mean the same without the rest of it.
+    """Yield the clauses of a sentence that keep their meaning without the rest of the sentence.
 
     A clause is a list of texts, such as subject and predicate. One with an uncertain subject, or after a word such as
     "if", is omitted. ``phrases`` are the parts of the sentence between conjunctions and punctuation marks, and

@@ -210,8 +210,9 @@ def _check_original(folder: Path) -> None:
 def _build_cache_path(model: str, int8: bool) -> Path:
     """Return the folder for the exported model in the user's cache directory.
 
-    Its name has the name of the model, and a digest of this name, the format of exports, and ``int8``. The digest of a
-    local model also includes the names, sizes and times of its files, so that a changed model is exported again.
+    The folder is named after the model, with a digest of the model's name, the format of exports, and ``int8``. The
+    digest of a local model also includes the names, sizes and times of its files, so that a changed model is exported
+    again.
     """
     properties: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)

@@ -215,17 +215,17 @@ class _WrittenStatement:
 
         A sentence with a pronoun may support the statement together with the sentence before it.
         """
-        previous: _PassageSentence | None = None
+        previous_sentence: _PassageSentence | None = None
         previous_counts: list[float] = []
         for sentence in passage.sentences:
             missing_counts = [sentence.count_missing_words(clause) for clause in self.clauses]
             if sum(missing_counts) <= self.max_missing and self._agrees_with([sentence], passage):
                 return True
-            if sentence.refers_back and previous is not None:
+            if sentence.refers_back and previous_sentence is not None:
                 num_missing = sum(map(min, previous_counts, missing_counts))
-                if num_missing <= self.max_missing and self._agrees_with([previous, sentence], passage):
+                if num_missing <= self.max_missing and self._agrees_with([previous_sentence, sentence], passage):
                     return True
-            previous, previous_counts = sentence, missing_counts
+            previous_sentence, previous_counts = sentence, missing_counts
         return False
 
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:

@@ -38,9 +38,9 @@ _SEQUENCE_WORDS, _MIN_DISTINCT_SEQUENCES = 3, 0.6
 def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = "", is_title: bool = False) -> None:
     """Raise ValueError if a text that a model wrote is too short, repeats itself or the prompt, or is not supported.
 
-    ``sources`` are the texts that it is about. They must have its numbers of several digits, its braces, and at least
-    half of its content words. ``name`` names the text in the message, and ``prompt`` is the instruction that asked for
-    it. Unless it ``is_title``, the text must have several words and end like a sentence.
+    ``sources`` are the texts that it is about. Its numbers of several digits, its braces, and at least half of its
+    content words must occur in them. ``name`` names the text in the message, and ``prompt`` is the instruction that
+    asked for it. Unless it ``is_title``, the text must have several words and end like a sentence.
     """
     words = segment_words(text)
     min_words = 1 if is_title else _MIN_WORDS
@@ -92,7 +92,7 @@ def add_final_period(text: str) -> str:
 
 
 def iter_written_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that a model wrote, by the rules of the language of the text.
+    """Yield the sentences of a text that a model wrote, split by the rules of the text's language.
 
     >>> list(iter_written_sentences("Am 3. Mai war er in Kassel. Er ist dort und in Bonn bekannt."))
     ['Am 3. Mai war er in Kassel.', 'Er ist dort und in Bonn bekannt.']

@@ -36,8 +36,8 @@ SAMPLES = [
 def export_by_tracing(original: TorchRuntime, folder: Path) -> None:
     """Write the model that torch runs to ``folder`` in ONNX; torch records its operations on sample texts (tracing).
 
-    Raises EmbedderError if it cannot be exported or the export gives other vectors, and OSError if ``folder`` cannot be
-    written.
+    Raises EmbedderError if it cannot be exported or the export computes other vectors, and OSError if ``folder`` cannot
+    be written.
     """
     import torch
 
@@ -48,8 +48,8 @@ def export_by_tracing(original: TorchRuntime, folder: Path) -> None:
     preprocess = getattr(model, "preprocess", None) or model.tokenize
     sample_inputs = preprocess(SAMPLES[:2])
     inputs = [name for name, value in sample_inputs.items() if isinstance(value, torch.Tensor)]
-    if unknown := set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
-        raise EmbedderError(f"it has unsupported inputs: {', '.join(sorted(unknown))}")
+    if unknown_inputs := set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
+        raise EmbedderError(f"it has unsupported inputs: {', '.join(sorted(unknown_inputs))}")
     constants = {name: value for name, value in sample_inputs.items() if name not in inputs}
 
     class Pipeline(torch.nn.Module):

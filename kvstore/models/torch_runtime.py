@@ -105,12 +105,12 @@ def hide_progress_bars() -> Iterator[None]:
 @contextmanager
 def _use_hub_offline() -> Iterator[None]:
     """Prevent the library of the model hub from using the network in the ``with`` block, which loads a model."""
-    previous = os.environ.get("HF_HUB_OFFLINE")
+    previous_value = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         yield
     finally:
-        if previous is None:
+        if previous_value is None:
             del os.environ["HF_HUB_OFFLINE"]
         else:
-            os.environ["HF_HUB_OFFLINE"] = previous
+            os.environ["HF_HUB_OFFLINE"] = previous_value

@@ -88,8 +88,8 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     """Raise ValueError unless a sentence of a text has the subject, the relation and the object of a triple in order.
 
     Also raises it for a relation that is not a short verb phrase, and for a triple that repeats its words. In languages
-    other than English, only the order of subject and object is checked; in those without spaces between words, no
-    order.
+    other than English, only the order of subject and object is checked; no order is checked in languages without spaces
+    between words.
 
     A pronoun can stand for the subject if the previous sentence or the ``title`` of the text names it. If the title
     does, the sentence need not mention the subject at all.
@@ -125,20 +125,20 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
             if not source.is_english:
                 is_stated = subject_span < object_span
             else:
-                is_stated = _states_triple(sentence, triple, subject_span, relation_spans, object_span)
+                is_stated = _expresses_triple(sentence, triple, subject_span, relation_spans, object_span)
             if is_stated:
                 return
     raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
 
 
-def _states_triple(
+def _expresses_triple(
     sentence: OrderedSentence,
     triple: _ParsedTriple,
     subject: WordSpan,
     relations: Sequence[WordSpan],
     object_: WordSpan,
 ) -> bool:
-    """True if an English sentence relates its words at ``subject`` to those at ``object_`` as a triple does.
+    """True if an English sentence expresses a triple whose subject and object are at ``subject`` and ``object_``.
 
     ``relations`` are the spans of the relation's content words in the sentence. If the relation has only function
     words, such as "is", these must join the subject to the object.
@@ -288,7 +288,7 @@ def _parse_text(text: str) -> _OrderedText:
     word_language = detect_word_language(words, "english")
     is_english = has_spaces and word_language == "english"
     # A word after an article, "and", "or" or a number is a noun.
-    nouns = {noun for before, noun in pairwise(words) if before in _ARTICLES_AND_CONJUNCTIONS or before.isdigit()}
+    nouns = {noun for prior, noun in pairwise(words) if prior in _ARTICLES_AND_CONJUNCTIONS or prior.isdigit()}
     sentences = []
     for start, end in split_sentences(text, None if is_english else detect_language(text) or word_language):
         written_words: list[str] = []

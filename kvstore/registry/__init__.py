@@ -275,7 +275,7 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def _iter_systems_with(is_needed: Callable[[SystemManifest], object]) -> Iterator[System]:
-    """Yield all imported systems; import and yield also those whose manifest satisfies ``is_needed``.
+    """Yield all imported systems; also import and yield those whose manifest satisfies ``is_needed``.
 
     A manifest has the names of what a system contains, so that other systems need not be imported.
     """

@@ -26,20 +26,20 @@ def cache_list(function: Callable[[], Value]) -> Callable[[], Value]:
 
     A result is not used again if the registries changed since its computation began, even in another thread.
     """
-    cached: tuple[object, Value] | None = None
+    cached_result: tuple[object, Value] | None = None
 
     @wraps(function)
     def compute_once() -> Value:
         """Return the cached result, or compute it again if the registries changed since it was computed."""
-        nonlocal cached
-        current_cache = cached  # another thread may replace it
+        nonlocal cached_result
+        current_cache = cached_result  # another thread may replace it
         if current_cache is not None:
             cached_state, cached_value = current_cache
             if cached_state is _registry_state:
                 return cached_value
         state = _registry_state
         value = function()
-        cached = state, value
+        cached_result = state, value
         return value
 
     return compute_once

@@ -66,7 +66,7 @@ class StoredDerivation:
         return self.is_maintained and document not in self.unbuilt_documents
 
     def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
-        """Return the data that this derivation stores for a document (its part), by the options of this store."""
+        """Return the data that this derivation stores for a document (its part), computed with this store's options."""
         return self.derivation.derive(document, settings, self.options)
 
     def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:

@@ -76,7 +76,7 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def scan(self, state: State) -> Iterator[tuple[Key, Value]]:
-        """Yield the key and the value of each stored fact of this kind, in order of the keys."""
+        """Yield the key and the value of each stored fact of this kind, in key order."""
 
     @abstractmethod
     def to_line(self, key: Key, value: Value) -> ExportLine:

@@ -81,14 +81,14 @@ def explain_read_only(view: View) -> str | None:
     known_versions: dict[str, int] = {}
     for manifest in list_manifests():
         known_versions |= {**manifest.structures, **manifest.derivations}
-    unknown = [
+    unknown_data = [
         f"{name} (version {version})"
         for name, version in read_versions(view).items()
         if version > known_versions.get(name, 0)
     ]
-    if not unknown:
+    if not unknown_data:
         return None
-    names = ", ".join(unknown)
+    names = ", ".join(unknown_data)
     return f"it contains {names}, which this version of kvstore cannot update; upgrade kvstore to change the store"
 
 

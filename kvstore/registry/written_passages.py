@@ -367,7 +367,7 @@ class WrittenListFact(WrittenFact):
         return list(output)
 
     def check_stored_text(self, text: str) -> None:
-        """Raise InputError if an imported text does not have the form of this kind of texts; by default, never."""
+        """Raise InputError if an imported text does not have the form of this kind of texts; by default, accept all."""
 
     def parse_fields(self, *fields: Any) -> ModelTexts:
         """Build a value from the one field of an export line, rows of (digest of a passage or None, model, texts).
@@ -414,11 +414,11 @@ def _assign_texts(
         return {}
     # ``str`` as the stemming function leaves words unchanged.
     passage_words = [set(list_content_terms(passage.text, str)) for passage in passages]
-    assigned: dict[bytes, PassageTexts] = {}
+    texts_by_digest: dict[bytes, PassageTexts] = {}
     for model, text in unassigned_texts:
         text_words = set(list_content_terms(text, str))
         best_index = max(range(len(passages)), key=lambda index: (len(text_words & passage_words[index]), -index))
         digest = passages[best_index].digest
-        earlier_texts = assigned[digest].texts if digest in assigned else ()
-        assigned[digest] = PassageTexts(model, (*earlier_texts, text))
-    return assigned
+        earlier_texts = texts_by_digest[digest].texts if digest in texts_by_digest else ()
+        texts_by_digest[digest] = PassageTexts(model, (*earlier_texts, text))
+    return texts_by_digest

@@ -224,7 +224,7 @@ class DataFile:
         try:
             with self.environment.begin() as latest:
                 is_overtaken = latest.id() != change
-        except lmdb.Error:  # the caller begins again, and gets the same error if it lasts
+        except lmdb.Error:  # the caller tries again with a new transaction, and gets this error itself if it persists
             is_overtaken = True
         if is_overtaken:
             raise OvertakenError
@@ -374,7 +374,7 @@ class DataFile:
     def copy_pages(self, target: Path) -> None:
         """Copy the last commit page by page, with free pages, to the new file ``target``; no writer may be active.
 
-        Its name must be ``DATA_FILE``, which LMDB gives to the copy.
+        The name of ``target`` must be ``DATA_FILE``, because LMDB always gives the copy this name.
         """
         self.environment.copy(str(target.parent))
 

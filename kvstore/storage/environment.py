@@ -202,7 +202,7 @@ class Environment(ClosedOnExit, OpenFile):
             _environments.discard(self)
 
     def refuse_changes(self, reason: str) -> None:
-        """Make the environment read-only from now on, for a reason found in the store."""
+        """Make the environment read-only from now on; later writes raise ReadOnlyError with ``reason``."""
         self.readonly, self.readonly_reason = True, f"{self.path}: {reason}"
 
     # -- Transactions

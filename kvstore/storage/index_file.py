@@ -443,7 +443,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
 
 
 def is_being_built(path: Path) -> bool:
-    """True if a process is building the index file that belongs at ``path``."""
+    """True if a process is building a new index file for ``path``."""
     try:
         descriptor = os.open(build_partial_path(path), os.O_RDONLY)
     except OSError:

@@ -358,7 +358,7 @@ class OpenFile:
     def _open_for_writing(self) -> None:
         """Reopen a read-only file for writing; this thread must hold the writer lock.
 
-        Raises TransactionError if a transaction of this process stays open for the lock timeout.
+        Raises TransactionError if a transaction of this process stays open for longer than the lock timeout.
         """
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
         with self.gate.exclude_transactions(self.lock_timeout, TransactionError, purpose):
@@ -448,7 +448,7 @@ class OpenFile:
     def _reopen(self) -> None:
         """Reopen the file after a write that LMDB could not finish.
 
-        Raises TransactionError if a transaction of this process stays open for the lock timeout.
+        Raises TransactionError if a transaction of this process stays open for longer than the lock timeout.
         """
         purpose = f"{self.path}: a write failed, so the store must be opened again"
         with self.gate.exclude_transactions(self.lock_timeout, TransactionError, purpose):

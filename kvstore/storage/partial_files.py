@@ -38,7 +38,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory and all files in it, if it exists; files that cannot be removed stay."""
+    """Remove a directory and all files in it, if it exists; files that cannot be removed are left there."""
     if path.exists():
         import shutil  # imported here because it loads compression libraries, and opening a store rarely needs it
 
