@@ -1,4 +1,4 @@
-"""Options that commands share, the values that they give, and the store that a command opens.
+"""Options that commands share, the values that they set, and the store that a command opens.
 
 In: arguments. Out: settings and parameters; a store. A wrong argument is a ``click.BadParameter``.
 """

@@ -281,12 +281,12 @@ class Console:
         ``kind`` is the first word of the statement, which selects the layout.
         """
         counter = RowCounter(rows)
-        paged = PagedStream(self.out, pager)
+        stream = PagedStream(self.out, pager)
         with suppress(BrokenPipeError):  # the user has left the pager
             render.write_result(
-                kind, columns, counter, paged, mode=self.mode, width=self.width, is_answer_shown=self._is_answer_shown
+                kind, columns, counter, stream, mode=self.mode, width=self.width, is_answer_shown=self._is_answer_shown
             )
-        paged.close()
+        stream.close()
         return counter.count
 
     def run_script(self, path: str) -> None:

@@ -271,11 +271,11 @@ def _edit_statement(console: Console, arguments: list[str]) -> None:
             raise ValueError(f"{arguments[0]} is not a regular file; specify a text file")
         text = path.read_text(encoding="utf-8")
     try:
-        edited = click.edit(text, extension=".sql")
+        edited_text = click.edit(text, extension=".sql")
     except click.ClickException as error:
         raise ValueError(f"{error.message}; set VISUAL or EDITOR to an editor that works") from error
     # The edited or unchanged text appears at the prompt; the user decides whether to run it.
-    console.draft = (text if edited is None else edited).strip()
+    console.draft = (text if edited_text is None else edited_text).strip()
 
 
 def _set_or_show_keys(console: Console, arguments: list[str]) -> None:
@@ -294,9 +294,9 @@ def _set_parameter(console: Console, arguments: list[str]) -> None:
         name, value = arguments
         console.parameters[name.removeprefix(":")] = parse_parameter_value(value)
         return
-    named = [argument.removeprefix(":") for argument in arguments]
+    names = [argument.removeprefix(":") for argument in arguments]
     for name, parameter_value in console.parameters.items():
-        if not named or name in named:
+        if not names or name in names:
             print(f":{name} = {format_literal(parameter_value)}", file=console.out)
 
 

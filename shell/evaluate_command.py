@@ -183,8 +183,8 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
     if report.missing_documents:
         keys = ", ".join(map(repr, report.missing_documents[:_MAX_SHOWN_KEYS]))
         keys += ", ..." if len(report.missing_documents) > _MAX_SHOWN_KEYS else ""
-        missing = format_count(len(report.missing_documents), "gold document")
-        report_message(f"warning: the store lacks {missing}, so their questions cannot get a hit: {keys}")
+        missing_count = format_count(len(report.missing_documents), "gold document")
+        report_message(f"warning: the store lacks {missing_count}, so their questions cannot get a hit: {keys}")
     for advice in report.advice:
         report_message(str(advice))
 

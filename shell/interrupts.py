@@ -31,7 +31,7 @@ class DeferredInterrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop deferring interrupts; unless the ``with`` block ends with an error, raise a pending one."""
+        """Stop deferring interrupts; raise a pending interrupt, unless the ``with`` block ends with an error."""
         sys.unraisablehook = self._previous_hook
         if kind is None:
             self._raise_pending()

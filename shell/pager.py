@@ -56,10 +56,10 @@ class PagedStream:
 
     def _flush_pending(self) -> None:
         """Write the held text to the pager, or to the terminal if no pager runs."""
-        pending, self._held_texts = self._held_texts, []
+        pending_texts, self._held_texts = self._held_texts, []
         stream = self._terminal if self._pager is None else self._pager.stdin
         if stream is not None:
-            stream.write("".join(pending))
+            stream.write("".join(pending_texts))
             stream.flush()
 
     def close(self) -> None:

@@ -120,7 +120,7 @@ class ProgressLine:
 
 
 def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgress, *, has_bar: bool) -> str:
-    """Return the progress as one line, with a progress bar in front if ``has_bar``."""
+    """Return the progress as one line, which begins with a progress bar if ``has_bar``."""
     from kvstore import ExtractionProgress, IndexProgress, IngestProgress
     from kvstore.language import format_count
 
@@ -148,8 +148,8 @@ def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgre
 
 def _format_bar(done: int, total: int) -> str:
     """Return a bar of 20 characters in brackets, filled by the share ``done / total``, and a space."""
-    filled = _BAR_WIDTH * done // max(total, 1)
-    return f"[{'█' * filled}{'·' * (_BAR_WIDTH - filled)}] "
+    num_filled = _BAR_WIDTH * done // max(total, 1)
+    return f"[{'█' * num_filled}{'·' * (_BAR_WIDTH - num_filled)}] "
 
 
 def _format_size(num_bytes: int) -> str:

@@ -72,9 +72,9 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
             yield item
             position = position_after
         # Drop finished lines; the unfinished line is kept, so that columns stay right.
-        consumed = buffer.rfind("\n", 0, position) + 1
-        line += buffer.count("\n", 0, consumed)
-        buffer, position = buffer[consumed:], position - consumed
+        consumed_end = buffer.rfind("\n", 0, position) + 1
+        line += buffer.count("\n", 0, consumed_end)
+        buffer, position = buffer[consumed_end:], position - consumed_end
         if len(buffer) - position > _MAX_STATEMENT_CHARACTERS:
             raise ScriptError(
                 f"line {line}: the statement that begins here has more than {_MAX_STATEMENT_CHARACTERS:,} characters; "
@@ -154,7 +154,7 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     # The line, up to a quote or comment, must begin a statement. Most lines fail here, before the rest is read.
     if not language.list_expected_terminals(_QUOTE_OR_END_PATTERN.split(line, maxsplit=1)[0]):
         return False
-    # A statement without ";" counts only if it cannot be a part of the question, because the shell then waits for more.
+    # Without ";", the shell would wait for more, so a line that can be a part of the question begins no statement.
     can_be_unfinished = is_ended and first_word[0].isupper()
     if not can_be_unfinished and text.find(";", line_start) < 0:
         return False

@@ -312,8 +312,8 @@ def info(store: Path, mode: str | None) -> int:
     from .console import Console
 
     with open_store_at(store, readonly=True) as opened_store:
-        fixed = [(name, value) for name, value, is_fixed in opened_store.settings_table() if is_fixed]
-        rows = [("path", str(opened_store.path)), *fixed, *opened_store.statistics().items()]
+        fixed_settings = [(name, value) for name, value, is_fixed in opened_store.settings_table() if is_fixed]
+        rows = [("path", str(opened_store.path)), *fixed_settings, *opened_store.statistics().items()]
         Console(opened_store, mode=mode).write("INFO", ("name", "value"), rows)
         return 0
 

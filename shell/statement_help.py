@@ -62,5 +62,5 @@ def find_syntax(words: list[str]) -> list[str]:
     >>> find_syntax(["insert", "edge"]), find_syntax(["leave"])
     (["INSERT EDGE 'child' UNDER 'parent' [IN TREE 'tree']"], [])
     """
-    beginning = [word.upper().rstrip(";") for word in words]
-    return [line for line in SYNTAX_LINES if line.upper().split()[: len(beginning)] == beginning]
+    first_words = [word.upper().rstrip(";") for word in words]
+    return [line for line in SYNTAX_LINES if line.upper().split()[: len(first_words)] == first_words]

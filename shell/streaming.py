@@ -41,7 +41,7 @@ class AnswerStream:
         self._out.flush()
 
     def finish(self) -> None:
-        """Show the text held back and end the line; more text may follow on the next one."""
+        """Show the text held back, and end the line; more text may follow on the next line."""
         self._write_word()
         if self._column:
             self._write("\n", 0)

@@ -150,16 +150,16 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         max_names = -1 if limit is None else limit  # LIMIT -1 means no limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
         names = [name for (name,) in store.execute(query, (max_names,))]
-    selected = dict.fromkeys(names)  # in order, for fast look-up
+    selected_names = dict.fromkeys(names)  # in order, for fast look-up
     edges: dict[tuple[str, str], NetworkEdge] = {}
     selected_edges = [
         NetworkEdge(child, parent, tuple(sorted(trees)))
         for (child, parent), trees in tree_edges.items()
-        if child in selected and parent in selected
+        if child in selected_names and parent in selected_names
     ]
     _add_edges(edges, selected_edges)
     if tree is None:
-        _add_cross_edges(store, cache={}, names=selected, edges=edges)
+        _add_cross_edges(store, cache={}, names=selected_names, edges=edges)
     children = {edge.source for edge in edges.values() if edge.is_solid}
     roots = {edge.target for edge in edges.values() if edge.is_solid} - children
     nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]
@@ -188,28 +188,28 @@ def _order_by_degree(neighbors: dict[str, list[str]], limit: int | None) -> list
     limit).
     """
     names_by_degree = sorted(neighbors, key=lambda name: (-len(neighbors[name]), name))
-    ordered: dict[str, None] = {}
+    ordered_names: dict[str, None] = {}
     for seed in names_by_degree:
-        queue = deque([seed] if seed not in ordered else [])
-        while queue and (limit is None or len(ordered) < limit):
+        queue = deque([seed] if seed not in ordered_names else [])
+        while queue and (limit is None or len(ordered_names) < limit):
             name = queue.popleft()
-            if name in ordered:
+            if name in ordered_names:
                 continue
-            ordered[name] = None
+            ordered_names[name] = None
             queue.extend(
                 sorted(
-                    set(neighbors[name]) - ordered.keys(),
+                    set(neighbors[name]) - ordered_names.keys(),
                     key=lambda neighbor: (-len(neighbors[neighbor]), neighbor),
                 )
             )
-    return list(ordered)
+    return list(ordered_names)
 
 
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
     """Return the network of an entity and the entities above and below it in one tree, up to ``depth`` levels away.
 
-    It has at most ``limit`` entities. If EXPAND itself reached its limit, all rows that it omitted count as one omitted
-    entity.
+    It has at most ``limit`` entities. If EXPAND itself reached its limit, all rows that it omitted are counted as one
+    omitted entity.
     """
     # An entity can occur in several rows, so more rows than entities are read.
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
@@ -246,7 +246,7 @@ def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
     """Add ``new_edges`` to ``edges``, keyed by source and target, in place.
 
-    A solid edge (of a tree) replaces an edge in the same direction, and a dashed one (of other links) in the opposite
+    A solid edge (of a tree) replaces an edge in the same direction, and a dashed edge (of other links) in the opposite
     direction. A dashed edge is not added if the two entities have an edge in either direction.
     """
     for edge in new_edges:
@@ -263,10 +263,10 @@ def _add_cross_edges(
     names: Collection[str],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add edges between the entities ``names`` to ``edges``, in place: all solid ones, and the strongest dashed ones.
+    """Add edges between the entities ``names`` to ``edges``, in place: all solid edges, and the strongest dashed.
 
     A solid edge is in a tree. Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache``
-    has the neighbors of entities that were read before, by entity; missing ones are read and added to it.
+    has the neighbors of entities that were read before, by entity; missing neighbors are read and added to ``cache``.
     """
     num_added: Counter[str] = Counter()
     for name in names:

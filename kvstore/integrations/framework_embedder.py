@@ -78,8 +78,8 @@ class FrameworkEmbedder:
                 "texts"
             )
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        scaled: UnitVectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-        return scaled
+        unit_vectors: UnitVectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+        return unit_vectors
 
 
 def build_embedding_name(framework: str, embedding: object) -> str:

@@ -26,14 +26,14 @@ def select_by_mmr(
     """
     relevance = weight * (vectors @ question)
     # The similarity of each row to the nearest selected one; zero before the first selection.
-    nearest = np.zeros(len(vectors), np.float32)
+    max_similarities = np.zeros(len(vectors), np.float32)
     is_remaining = np.ones(len(vectors), np.bool_)
-    selected: list[tuple[int, float]] = []
-    while len(selected) < top and is_remaining.any():
-        scores = np.where(is_remaining, relevance - (1 - weight) * nearest, -np.inf)
+    selections: list[tuple[int, float]] = []
+    while len(selections) < top and is_remaining.any():
+        scores = np.where(is_remaining, relevance - (1 - weight) * max_similarities, -np.inf)
         row = int(np.argmax(scores))
         similarity = vectors @ vectors[row]
-        nearest = similarity if not selected else np.maximum(nearest, similarity)
+        max_similarities = similarity if not selections else np.maximum(max_similarities, similarity)
         is_remaining[row] = False
-        selected.append((row, float(scores[row])))
-    return selected
+        selections.append((row, float(scores[row])))
+    return selections

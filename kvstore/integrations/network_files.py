@@ -193,11 +193,11 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
             attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
             yield f'    <node id="{ids[node.name]}">{attributes}</node>'
         for edge in network.edges:
-            directed = "" if edge.is_solid else ' directed="false"'
+            direction = "" if edge.is_solid else ' directed="false"'
             attributes = "".join(
                 f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
             )
-            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}"{directed}>{attributes}</edge>'
+            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}"{direction}>{attributes}</edge>'
         yield "  </graph>"
         yield "</graphml>"
 

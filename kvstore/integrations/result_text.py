@@ -44,9 +44,11 @@ def render_parts(
     max_part_tokens = max_tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
     texts = [part.to_text(quotation) for part in parts]
     num_fitting = _count_fitting(texts, separator, max_part_tokens)
-    fitting = texts[:num_fitting] or [parts[0].truncate(quotation, max_part_tokens)]
-    num_left = len(parts) - len(fitting)
-    return f"{quotation.rule}\n\n" + separator.join([*fitting, render_note(num_left)] if num_left else fitting)
+    fitting_texts = texts[:num_fitting] or [parts[0].truncate(quotation, max_part_tokens)]
+    num_left = len(parts) - len(fitting_texts)
+    return f"{quotation.rule}\n\n" + separator.join(
+        [*fitting_texts, render_note(num_left)] if num_left else fitting_texts
+    )
 
 
 def render_lines(
@@ -70,10 +72,10 @@ def render_lines(
     surrounding_text = header + quotation.quote("") + render_note(_LONGEST_COUNT)
     max_line_tokens = max_tokens - kvstore.token_estimate(surrounding_text) - _MARGIN_TOKENS
     num_fitting = _count_fitting(all_lines, "\n", max_line_tokens)
-    fitting = all_lines[:num_fitting] or [truncate(all_lines[0], max_line_tokens)]
-    num_left = len(all_lines) - len(fitting)
+    fitting_lines = all_lines[:num_fitting] or [truncate(all_lines[0], max_line_tokens)]
+    num_left = len(all_lines) - len(fitting_lines)
     footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
-    return header + quotation.quote("\n".join(fitting)) + footer
+    return header + quotation.quote("\n".join(fitting_lines)) + footer
 
 
 @dataclass(frozen=True, slots=True)

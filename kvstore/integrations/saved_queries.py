@@ -24,7 +24,7 @@ def get_config_folder() -> Path:
 def load_queries() -> dict[str, str]:
     """Return the statements that the user saved, by name, in order of name; none if their file does not exist.
 
-    Raises InputError for a damaged file.
+    Raises InputError for a damaged or unreadable file.
     """
     path = get_config_folder() / "queries.json"
     try:
@@ -41,7 +41,8 @@ def load_queries() -> dict[str, str]:
 def save_query(name: str, statement: str) -> None:
     """Save a statement, replacing one with the same name.
 
-    Raises InputError for an invalid name or statement, for too many statements, or for a damaged file.
+    Raises InputError for an invalid name or statement, for too many statements, or for a file that cannot be read or
+    written.
     """
     name, statement = name.strip(), statement.strip()
     if not name or any(character.isspace() for character in name) or len(name) > _MAX_NAME_CHARS:
@@ -57,7 +58,7 @@ def save_query(name: str, statement: str) -> None:
 
 
 def delete_query(name: str) -> None:
-    """Delete a saved statement. Raises InputError for an unknown name."""
+    """Delete a saved statement. Raises InputError for an unknown name, or a file that cannot be read or written."""
     queries = load_queries()
     if queries.pop(name, None) is None:
         raise InputError(format_missing_message(name, queries))

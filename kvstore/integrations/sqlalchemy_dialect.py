@@ -176,5 +176,5 @@ def _parse_option(name: str, value: Any) -> Any:
     try:
         return parse(value)
     except (KeyError, ValueError):
-        expected = "true or false" if parse is _parse_flag else "a number of seconds"
-        raise InputError(f"{name} in the URL of a store must be {expected}, not {value!r}") from None
+        expectation = "true or false" if parse is _parse_flag else "a number of seconds"
+        raise InputError(f"{name} in the URL of a store must be {expectation}, not {value!r}") from None

@@ -44,7 +44,7 @@ class StoreCatalog:
 
     def list_settings(self) -> Sequence[str]:
         """Return the names of the settings that SET may change."""
-        return [name for name, _, fixed in self._get_store().settings_table() if not fixed]
+        return [name for name, _, is_fixed in self._get_store().settings_table() if not is_fixed]
 
     def list_trees(self) -> Sequence[str]:
         """Return the names of at most 100 entity trees. They are cached."""

@@ -204,8 +204,8 @@ class StoreTools:
         cursor = self._session.query("LOOKUP ? LIMIT ?", (name, max_rows), timeout=TIMEOUT_SECONDS)
         rows = fetch_named_rows(cursor)
         if self._where is not None:
-            allowed = self._select_allowed(row["document"] for row in rows)
-            rows = [row for row in rows if row["document"] in allowed][:limit]
+            allowed_keys = self._select_allowed(row["document"] for row in rows)
+            rows = [row for row in rows if row["document"] in allowed_keys][:limit]
         fields = ("tree", "level", "parent", "document")
         locations = [
             {"name": row["entity"], **{field: row[field] for field in fields}, "text": sanitize_slice(row["text"])}
@@ -252,11 +252,11 @@ class StoreTools:
         rows = [list(map(to_json_value, row)) for row in (cursor.columns, *cursor)]
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         data = {"columns": rows[0], **build_list_data("rows", rows[1:], self._tokens)}
-        more = f", of {cursor.message}" if cursor.message else ""
+        limit_note = f", of {cursor.message}" if cursor.message else ""
         text = render_lines(
             self._tokens,
             lines,
-            lambda num_left: f"({num_left} more rows{more}; select fewer columns, or use LIMIT ... OFFSET)",
+            lambda num_left: f"({num_left} more rows{limit_note}; select fewer columns, or use LIMIT ... OFFSET)",
         )
         return ToolResult(text, data)
 
@@ -276,10 +276,10 @@ class StoreTools:
         header = f"{format_source(document.key, document.title)}, {document.bytes:,} bytes"
         if document.meta and not start:
             header += f", meta {to_one_line(json.dumps(document.meta, ensure_ascii=False))}"
-        encoded = document.text.encode()
-        while start < len(encoded) and encoded[start] & 0xC0 == 0x80:  # 10xxxxxx continues a character of UTF-8
+        text_bytes = document.text.encode()
+        while start < len(text_bytes) and text_bytes[start] & 0xC0 == 0x80:  # 10xxxxxx continues a character of UTF-8
             start += 1
-        text = encoded[start:].decode()
+        text = text_bytes[start:].decode()
         header = truncate(header, self._tokens // 2)
         quotation = Quotation([header, text])
         continuation_note = "\n(continues; start at byte {})"
@@ -289,7 +289,7 @@ class StoreTools:
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         end_byte = start + len(excerpt.encode())
         continuation = "" if excerpt == text else continuation_note.format(end_byte)
-        quoted = sanitize_slice(excerpt)
+        quoted_text = sanitize_slice(excerpt)
         data = {
             "document": document.key,
             "title": document.title,
@@ -298,7 +298,7 @@ class StoreTools:
             "end": end_byte,
         }
         return ToolResult(
-            f"{quotation.rule}\n\n{header}\n{quotation.quote(quoted)}{continuation}", {**data, "text": quoted}
+            f"{quotation.rule}\n\n{header}\n{quotation.quote(quoted_text)}{continuation}", {**data, "text": quoted_text}
         )
 
     def overview(self, prefix: str = "", after: str = "") -> str:
@@ -343,7 +343,7 @@ class StoreTools:
         with self._session.transaction() as transaction:
             exists = key in transaction
             is_permitted = not exists or self._is_allowed(transaction, key)
-            changed = transaction.put(key, text, title=title, meta=meta)
+            is_changed = transaction.put(key, text, title=title, meta=meta)
             # The error, which rolls back the transaction, does not reveal whether a document that the condition hides
             # has this key. It omits the condition, which may name documents.
             if not is_permitted or not self._is_allowed(transaction, key):
@@ -351,7 +351,7 @@ class StoreTools:
                     f"document {quote_argument(key)} cannot be stored here: its key is taken, or this server does not "
                     "return such documents; choose another key"
                 )
-        outcome = "unchanged" if not changed else "changed" if exists else "stored"
+        outcome = "unchanged" if not is_changed else "changed" if exists else "stored"
         return f"{format_key(key)}: {outcome}"
 
     def delete(self, key: str) -> str:

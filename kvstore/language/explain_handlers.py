@@ -75,7 +75,7 @@ class _Explanation(NamedTuple):
 
 
 def list_steps(context: StatementContext, statement: statements.Statement, *, analyze: bool) -> list[Step]:
-    """Return the steps of a statement. With ``analyze``, they have costs, and the last one is the whole statement."""
+    """Return the steps of a statement. With ``analyze``, they have costs, and the last is the whole statement."""
     return _explain_statement(context, statement, analyze=analyze).steps
 
 

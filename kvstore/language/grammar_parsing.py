@@ -162,8 +162,8 @@ def _make_unexpected_error(
     if database_hint is not None:
         return make_statement_error(text, token.start, f"{reason}; {database_hint}")
     if "STRING" in expected and token.kind in ("word", "quoted"):
-        unquoted = token.text if token.kind == "word" else unquote(token.text)
-        reason += f"; text is written in single quotes: {format_literal(shorten(unquoted, MAX_COPIED))}"
+        unquoted_text = token.text if token.kind == "word" else unquote(token.text)
+        reason += f"; text is written in single quotes: {format_literal(shorten(unquoted_text, MAX_COPIED))}"
     elif "TOP" in expected and token.text.upper() == "LIMIT":
         reason += "; did you mean TOP?"
     elif "$END" in expected and token.text.upper() in _list_keywords(list_expected_terminals("")):  # begins a statement
@@ -177,8 +177,8 @@ def _make_unexpected_error(
 def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | None:
     """Return a hint if ``tokens`` begin with a statement of another database, such as VACUUM, else None.
 
-    ``token`` is the invalid token. It must be one of the words that identify the statement, of which ``*`` stands for
-    any word.
+    ``token`` is the invalid token. It must be one of the words that identify the statement. In a pattern of these
+    words, ``*`` matches any word.
     """
     first_tokens = tokens[:_MAX_HINT_WORDS]
     words = [first_token.text.upper() for first_token in first_tokens]

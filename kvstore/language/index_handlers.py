@@ -25,7 +25,7 @@ OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 
 def list_index_kinds() -> Mapping[str, Sequence[str]]:
     """Return the names of the options of each kind of index that a statement may name, by kind."""
-    # An index that is built along with another one is not named in statements.
+    # A companion index is built together with another index, and is not named in statements.
     return {kind.name: list(kind.options) for kind in INDEXES.values() if not getattr(kind, "companion_of", "")}
 
 

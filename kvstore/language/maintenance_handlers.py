@@ -58,8 +58,8 @@ def _repair(context: StatementContext) -> Cursor:
         message = f"rebuilt from {format_count(report.rebuilt.documents, 'document')}; " + (
             f"{len(report.lost):,} lost, {format_count(len(report.remaining), 'problem')} left"
         )
-    failed = bool(report.lost or report.remaining)
-    return Cursor("CHECK", ("problem", "outcome"), rows, rowcount=len(rows), message=message, failed=failed)
+    has_failed = bool(report.lost or report.remaining)
+    return Cursor("CHECK", ("problem", "outcome"), rows, rowcount=len(rows), message=message, failed=has_failed)
 
 
 def backup(context: StatementContext, statement: statements.Backup) -> Cursor:

@@ -85,7 +85,7 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
     Raises StatementError for an invalid script, and ReaderError or InputError if the path of an INGEST or IMPORT cannot
     be read.
     """
-    script = [parsed.statement for parsed in parse(text, parameters)]
+    script = [parsed_statement.statement for parsed_statement in parse(text, parameters)]
     for statement in script:
         if isinstance(statement, statements.Ingest):
             from ..ingest.sources import check_source

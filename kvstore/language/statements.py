@@ -28,8 +28,10 @@ def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
 
 def _format_options(options: Mapping[str, Value]) -> str:
     """Return the clause WITH for some options, after a space; empty without options."""
-    inner = ", ".join(f"{format_identifier(option)} = {format_literal(value)}" for option, value in options.items())
-    return f" WITH ({inner})" if options else ""
+    assignments = ", ".join(
+        f"{format_identifier(option)} = {format_literal(value)}" for option, value in options.items()
+    )
+    return f" WITH ({assignments})" if options else ""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -194,7 +196,7 @@ class Extract(Statement):
 
 
 class InsertDocument(Statement):
-    """INSERT DOCUMENT; ``meta`` is JSON text. A ``whole`` document is not cut into chunks; it is a single one."""
+    """INSERT DOCUMENT; ``meta`` is JSON text. A ``whole`` document is stored as a single chunk."""
 
     key: str
     text: str

@@ -160,7 +160,7 @@ def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: 
     """Return the name of the object that a page shows, and the suffix of its representation, such as ``.json``.
 
     The suffix is '' for HTML. ``name``, the end of the path, is the object's name, optionally with a suffix. It is
-    empty if a path cannot express the object's name; the URL's arguments ``name`` and ``form`` then give both.
+    empty if a path cannot express the object's name; the URL's arguments ``name`` and ``form`` then contain both.
     """
     if not name:
         suffix = request.query_params.get("form", "")

@@ -94,15 +94,15 @@ class ChunkMap:
         return self._layout.method
 
     def _make_labels(self, store: kvstore.Store, ids: Sequence[int], cosines: npt.NDArray[np.float32]) -> list[str]:
-        """Return a label for each cluster, made of the titles, headings and texts of the chunks nearest to its center.
+        """Return a label for each cluster, from the titles, headings and texts of the chunks nearest to its center.
 
         ``cosines`` has, for each of ``ids``, the cosine of the chunk with the center of its cluster.
         """
         texts_by_cluster: list[list[tuple[str, str]]] = []
         for cluster in range(self._layout.num_clusters):
             members = np.flatnonzero(self.clusters == cluster)
-            nearest = members[np.argsort(-cosines[members], kind="stable")][:_MAX_LABELED]
-            nearest_ids = [ids[index] for index in nearest.tolist()]
+            nearest_members = members[np.argsort(-cosines[members], kind="stable")][:_MAX_LABELED]
+            nearest_ids = [ids[index] for index in nearest_members.tolist()]
             rows = _fetch_rows(
                 store,
                 "SELECT coalesce(title, '') || ' > ' || coalesce(heading, ''), text FROM "
@@ -172,7 +172,7 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
 
 
 def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return the label of each chunk's cluster, made of frequent words; never None. ``store`` is not used."""
+    """Return the label of each chunk's cluster, which consists of typical words; never None. ``store`` is not used."""
     return [chunks.labels[cluster] for cluster in chunks.clusters.tolist()]
 
 
@@ -214,7 +214,7 @@ def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
 def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
     """Return the title of the coarsest ancestor, or of the topic itself, for each topic of the ``similarity`` tree.
 
-    If the tree has only one root, the topics directly below the root count as the coarsest.
+    If the tree has only one root, the topics directly below the root are the coarsest.
     """
     rows = _fetch_rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
@@ -269,8 +269,8 @@ def get_chunk_map(store: kvstore.Store) -> ChunkMap:
     # The inode changes if the store is replaced by another one, and ``change`` (the number of commits) with a commit.
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
     with _LOCK:  # concurrent requests wait for the same map
-        cached = _CACHE.get(key)
-        if cached is None:
+        chunk_map = _CACHE.get(key)
+        if chunk_map is None:
             _CACHE.clear()
-            cached = _CACHE[key] = ChunkMap(store)
-        return cached
+            chunk_map = _CACHE[key] = ChunkMap(store)
+        return chunk_map

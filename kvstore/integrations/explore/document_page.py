@@ -178,8 +178,8 @@ def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]
 def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], str | None]:
     """Return the byte spans to mark in a document's ``text``, and a notice about the first invalid span, or None.
 
-    The spans are the arguments ``start`` and ``end`` of the request; invalid ones are omitted. Raises InputError if the
-    numbers of starts and ends differ.
+    The spans are the arguments ``start`` and ``end`` of the request; invalid spans are omitted. Raises InputError if
+    the numbers of starts and ends differ.
     """
     starts, ends = request.get_numbers("start"), request.get_numbers("end")
     if len(starts) != len(ends):

@@ -60,8 +60,8 @@ def render_marked_text(
 ) -> Markup:
     """Render the bytes ``part`` of a text as inline HTML.
 
-    ``marks`` are spans to highlight, because they are cited; overlapping ones are merged. ``names`` are entities with
-    their spans; of nested ones the longest is linked. Only the first link of a name is in the keyboard tab order.
+    ``marks`` are spans to highlight, because they are cited; overlapping spans are merged. ``names`` are entities with
+    their spans; of nested spans the longest is linked. Only the first link of a name is in the keyboard tab order.
     ``anchors`` are offsets of link targets (``#byte-N``). Everything outside ``part`` is omitted.
     """
     layers = [
@@ -129,11 +129,11 @@ def strip_markdown(text: str) -> str:
     'Lamps\\nTrim the wick, says Ann to Bo.'
     """
     data = text.encode()
-    stripped, position = bytearray(), 0
+    plain_text, position = bytearray(), 0
     for start, end in _find_syntax(data):
-        stripped += data[position:start]
+        plain_text += data[position:start]
         position = end
-    return (stripped + data[position:]).decode(errors="replace")
+    return (plain_text + data[position:]).decode(errors="replace")
 
 
 def _find_syntax(text: bytes) -> list[ByteSpan]:
@@ -160,19 +160,19 @@ def _find_syntax(text: bytes) -> list[ByteSpan]:
 
 
 def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
-    """Return spans in order, with overlapping ones merged and empty ones omitted.
+    """Return spans in order; overlapping spans are merged, and empty spans are omitted.
 
     >>> merge_spans([(8, 9), (0, 3), (2, 5), (5, 6)])
     [(0, 5), (5, 6), (8, 9)]
     """
-    merged: list[ByteSpan] = []
+    merged_spans: list[ByteSpan] = []
     for start, end in sorted(spans):
-        last_start, last_end = merged[-1] if merged else (0, 0)
-        if merged and start < last_end:
-            merged[-1] = last_start, max(end, last_end)
+        last_start, last_end = merged_spans[-1] if merged_spans else (0, 0)
+        if merged_spans and start < last_end:
+            merged_spans[-1] = last_start, max(end, last_end)
         elif start < end:
-            merged.append((start, end))
-    return merged
+            merged_spans.append((start, end))
+    return merged_spans
 
 
 def _find_headings_and_code(text: bytes, part: ByteSpan) -> list[Element]:

@@ -207,11 +207,11 @@ def _add_security_headers(send: Any) -> Any:
     async def send_with_headers(message: Any) -> None:
         """Send a message; the start of a response gets the headers that it lacks."""
         if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message["headers"]}
-            missing = [
-                (name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in present
+            present_names = {name.lower() for name, _ in message["headers"]}
+            missing_headers = [
+                (name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in present_names
             ]
-            message = {**message, "headers": [*message["headers"], *missing]}
+            message = {**message, "headers": [*message["headers"], *missing_headers]}
         await send(message)
 
     return send_with_headers

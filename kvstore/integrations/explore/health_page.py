@@ -29,11 +29,11 @@ def build_content(request: PageRequest) -> PageContent:
         for name, value in statistics.items()
         if name.startswith("index_") and name.endswith("_bytes")
     ]
-    omitted = store.query(
+    omitted_cursor = store.query(
         "SELECT key, title, left_out FROM documents WHERE left_out > 0 ORDER BY left_out DESC, key LIMIT ?",
         (_NUM_LISTED,),
     )
-    changes = store.query(
+    changes_cursor = store.query(
         "SELECT substr(changed, 1, 10) AS day, count(*) AS documents FROM documents GROUP BY 1 ORDER BY 1 DESC LIMIT ?",
         (_NUM_LISTED,),
         timeout=request.seconds_left,
@@ -47,8 +47,8 @@ def build_content(request: PageRequest) -> PageContent:
         "strategies": [{"name": strategy.name, "description": strategy.description} for strategy in store.strategies()],
         "settings": [{"name": name, "value": value} for name, value, _ in store.settings_table()],
         "ingests": read_ingests(Path(store.path))[:_NUM_LISTED],
-        "omitted": fetch_named_rows(omitted),
-        "changes": fetch_named_rows(changes),
+        "omitted": fetch_named_rows(omitted_cursor),
+        "changes": fetch_named_rows(changes_cursor),
     }
 
 

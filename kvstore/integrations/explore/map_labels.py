@@ -71,7 +71,7 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
 
 
 def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the most frequent spelling of each term; of equally frequent ones, the last in lexicographic order.
+    """Return the most frequent spelling of each term; of equally frequent spellings, the last in lexicographic order.
 
     Each mapping has the spellings of the terms of a chunk, by term.
     """
@@ -191,9 +191,9 @@ def _make_unique(labels: Iterable[str]) -> list[str]:
     ['tea', 'other', 'other (2)', 'tea (2)']
     """
     counts: Counter[str] = Counter()
-    unique = []
+    unique_labels = []
     for label in labels:
         name = label or "other"
         counts[name] += 1
-        unique.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
-    return unique
+        unique_labels.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return unique_labels

@@ -1,6 +1,6 @@
 """The layout of the map: clusters of vectors as separate discs, or UMAP if it is installed.
 
-In: a sample of vectors, shape (vectors, dimension). Out: a layout, which gives any vector its position and its cluster.
+In: a sample of vectors, shape (vectors, dimension). Out: a layout, which assigns each vector a position and a cluster.
 Clusters are those of spherical k-means (Dhillon and Modha 2001, "Concept decompositions for large sparse text data
 using clustering") on centered vectors. Their centers are placed by classical scaling (Torgerson 1952) of their cosines
 and then moved apart until their discs do not overlap; the area of a disc is proportional to the size of its cluster. In
@@ -67,9 +67,9 @@ class MapLayout:
 
     def _normalize(self, vectors: MapVectors) -> MapVectors:
         """Return vectors minus the mean of the sample, scaled to length 1."""
-        centered = vectors - self._mean
-        lengths = np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), _MIN_LENGTH)
-        return np.asarray(centered / lengths, np.float32)
+        centered_vectors = vectors - self._mean
+        lengths = np.maximum(np.linalg.norm(centered_vectors, axis=1, keepdims=True), _MIN_LENGTH)
+        return np.asarray(centered_vectors / lengths, np.float32)
 
     def assign_clusters(self, vectors: MapVectors) -> npt.NDArray[np.intp]:
         """Return the index of the cluster with the nearest center for each vector."""
@@ -83,11 +83,11 @@ class MapLayout:
         """Return the position of each vector, shape (vectors, 2): by UMAP, or on the disc of the vector's cluster."""
         if self._umap is not None:
             return np.asarray(self._umap.transform(vectors), np.float32)
-        clusters, normalized = self.assign_clusters(vectors), self._normalize(vectors)
+        clusters, unit_vectors = self.assign_clusters(vectors), self._normalize(vectors)
         points = self._disc_centers[clusters].astype(np.float32)
         for cluster, (axes, scale) in enumerate(self._axes):
             members = clusters == cluster
-            local = (normalized[members] - self._centers[cluster]) @ axes / scale
+            local = (unit_vectors[members] - self._centers[cluster]) @ axes / scale
             distance = np.linalg.norm(local, axis=1, keepdims=True)
             # tanh keeps every member inside the disc of its cluster.
             points[members] += local / np.maximum(distance, _MIN_LENGTH) * np.tanh(distance) * self._radii[cluster]
@@ -168,8 +168,8 @@ def _scale_cosines(centers: MapVectors) -> npt.NDArray[np.float64]:
     The coordinates are the eigenvectors of the two greatest eigenvalues of the centered cosines.
     """
     cosines = (centers @ centers.T).astype(np.float64)
-    centered = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
-    eigenvalues, eigenvectors = np.linalg.eigh(centered)
+    centered_cosines = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
+    eigenvalues, eigenvectors = np.linalg.eigh(centered_cosines)
     points = np.zeros((len(centers), 2))
     count = min(2, len(centers))
     points[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))

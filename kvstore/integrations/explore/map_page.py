@@ -72,7 +72,8 @@ def build_content(request: PageRequest) -> PageContent:
 def _list_colorings(store: kvstore.Store) -> list[str]:
     """Return the properties to color chunks by: cluster, document, topic and community (if built), metadata fields.
 
-    The fields are the first ones with a single value in the metadata of the first ``_MAX_SCANNED`` documents.
+    They are the first ``_MAX_FIELDS`` fields that have a single value in the metadata of one of the first
+    ``_MAX_SCANNED`` documents.
     """
     colorings = ["cluster", "document"]
     built_kinds = list_built_indexes(store)
@@ -106,7 +107,7 @@ def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
 def _locate_question(store: kvstore.Store, chunk_map: ChunkMap, question: str) -> dict[str, Any]:
     """Return the evidence of a question and its strategy, and the question's position on the map, as page content.
 
-    If the question cannot be embedded, ``error`` takes the place of ``question_point``.
+    If the question cannot be embedded, the content has ``error`` instead of ``question_point``.
     """
     evidence = store.retrieve(question, top=_MAX_EVIDENCE)
     evidence_data = []

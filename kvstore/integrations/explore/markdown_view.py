@@ -189,9 +189,9 @@ def _select_inserts(inserts: Sequence[Insert], open_indexes: Sequence[int], *, i
     ``open_indexes`` are the indexes of all inserts whose span contains the text. Empty inserts are omitted, and so are
     links except the innermost one. Inside a link of the text itself (``in_link``), all links are omitted.
     """
-    spanning = [index for index in open_indexes if inserts[index].start < inserts[index].end]
-    links = [] if in_link else [index for index in spanning if inserts[index].is_link]
-    return [index for index in spanning if not inserts[index].is_link] + links[-1:]
+    spanning_indexes = [index for index in open_indexes if inserts[index].start < inserts[index].end]
+    link_indexes = [] if in_link else [index for index in spanning_indexes if inserts[index].is_link]
+    return [index for index in spanning_indexes if not inserts[index].is_link] + link_indexes[-1:]
 
 
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:

@@ -14,15 +14,15 @@ _NUM_RECENT = 8
 def build_content(request: PageRequest) -> PageContent:
     """Return the content of the overview page: counts, settings, indexes, and the most recently changed documents."""
     store = request.store
-    recent = store.query(
+    recent_cursor = store.query(
         "SELECT key, title, bytes, chunks, changed FROM documents ORDER BY changed DESC, key LIMIT ?", (_NUM_RECENT,)
     )
     return {
         "path": str(store.path),
         "statistics": store.statistics(),
-        "settings": {name: value for name, value, fixed in store.settings_table() if fixed},
+        "settings": {name: value for name, value, is_fixed in store.settings_table() if is_fixed},
         "indexes": [asdict(index) for index in store.indexes()],
-        "recent": fetch_named_rows(recent),
+        "recent": fetch_named_rows(recent_cursor),
     }
 
 

@@ -42,7 +42,7 @@ class KvstoreDocumentStore(AdapterStore):
         embedder: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open the store at ``path``, or use ``store``; a missing one is created with ``embedder`` and ``settings``."""
+        """Open or create the store at ``path``, or use ``store``; a new store gets ``embedder`` and ``settings``."""
         self._embedder, self._settings = embedder, settings
         self.store, self._owns_store = resolve_store("KvstoreDocumentStore", path, store, embedder, settings)
 
@@ -181,8 +181,10 @@ class KvstoreDocumentStore(AdapterStore):
         select the documents (None: all).
         """
         values = _find_unique_values(self._list_metadata(filters), metadata_field)
-        matching = [value for value in values if search_term is None or search_term.lower() in str(value).lower()]
-        return matching[from_ : from_ + size], len(matching)
+        matching_values = [
+            value for value in values if search_term is None or search_term.lower() in str(value).lower()
+        ]
+        return matching_values[from_ : from_ + size], len(matching_values)
 
     count_documents_async = make_async(count_documents)
     count_documents_by_filter_async = make_async(count_documents_by_filter)

@@ -109,8 +109,8 @@ def put_documents(
 
 def split_batches(items: Iterable[Item], size: int | None) -> Iterator[list[Item]]:
     """Yield the items in lists of at most ``size`` (None: in one list)."""
-    remaining = iter(items)
-    while batch := list(islice(remaining, size)):
+    remaining_items = iter(items)
+    while batch := list(islice(remaining_items, size)):
         yield batch
 
 

@@ -214,9 +214,9 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
             hits = self._search_hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
             vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
             question = np.asarray(embedding, np.float32)
-            selected = select_by_mmr(question / np.linalg.norm(question), vectors, k, lambda_mult)
+            selections = select_by_mmr(question / np.linalg.norm(question), vectors, k, lambda_mult)
             return stored_documents.build_documents(
-                state, [hits[hit_index] for hit_index, _ in selected], evidence=False
+                state, [hits[hit_index] for hit_index, _ in selections], evidence=False
             )
 
     def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
@@ -258,7 +258,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> Self:
         """Open or create a vector store, and add ``texts`` with their metadata and ids; return the vector store.
 
-        ``settings`` and ``embedding`` are those of a new store. ``kwargs`` can have the ``batch_size`` of the commits.
+        ``settings`` and ``embedding`` apply to a new store. ``kwargs`` may contain the ``batch_size`` of the commits.
         """
         vector_store = cls(path, embedding, store=store, namespace=namespace, settings=settings)
         vector_store.add_texts(texts, metadatas, ids=ids, **kwargs)

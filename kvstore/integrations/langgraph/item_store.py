@@ -62,7 +62,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         ttl: TTLConfig | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open the store at ``path``, or use ``store``; a missing one is created.
+        """Open or create the store at ``path``, or use ``store``.
 
         A new store has the ``settings``, and the embedding of LangGraph's configuration ``index`` or else ``embedder``.
         ``fields`` are the paths of the indexed fields of an item (default: those of ``index``, else the whole value).

@@ -47,8 +47,8 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
 
     ``now`` is the current time, and an empty namespace contains all others.
     """
-    expired = {TIMES: {"expires": {"$lte": now.isoformat()}}}
-    conditions: list[dict[str, Any]] = [{TIMES: {"created": {"$exists": True}}}, {"$not": expired}]
+    expiry_condition = {TIMES: {"expires": {"$lte": now.isoformat()}}}
+    conditions: list[dict[str, Any]] = [{TIMES: {"created": {"$exists": True}}}, {"$not": expiry_condition}]
     if namespace:
         prefix = ".".join(namespace)
         conditions.append(

@@ -73,5 +73,5 @@ def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
 
 def join_conditions(*conditions: FilterMapping | None) -> FilterMapping | None:
     """Join kvstore filters with AND, ignoring None; return None if all are None."""
-    present = [condition for condition in conditions if condition is not None]
-    return {"$and": present} if present else None
+    present_conditions = [condition for condition in conditions if condition is not None]
+    return {"$and": present_conditions} if present_conditions else None

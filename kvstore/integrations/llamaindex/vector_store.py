@@ -64,7 +64,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         embed_model: BaseEmbedding | str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open the store at ``path``, or use ``store``; a missing one is created with ``embed_model`` and ``settings``.
+        """Open or create the store at ``path``, or use ``store``; a new store gets ``embed_model`` and ``settings``.
 
         Without ``embed_model``, a missing store is created when the first nodes with vectors are added, because their
         dimension is fixed when the store is created.
@@ -251,8 +251,8 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
         vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
         question = np.asarray(vector, np.float32)
-        selected = select_by_mmr(question / np.linalg.norm(question), vectors, top, 0.5 if weight is None else weight)
-        return [hits[row] for row, _ in selected], [score for _, score in selected]
+        selections = select_by_mmr(question / np.linalg.norm(question), vectors, top, 0.5 if weight is None else weight)
+        return [hits[row] for row, _ in selections], [score for _, score in selections]
 
 
 check_methods(KvstoreVectorStore)
