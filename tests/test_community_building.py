@@ -17,7 +17,7 @@ from kvstore.structures.clustering.affinity import Edges
 from kvstore.systems.graphrag import entity_graph as graph_module
 from kvstore.systems.graphrag.community_building import NO_COMMUNITY, CommunityTree, assign_homes, build_communities
 from kvstore.systems.graphrag.community_levels import CommunityOptions
-from kvstore.systems.graphrag.community_reports import CommunityReport, build_reports
+from kvstore.systems.graphrag.community_reports import CommunityReport, iter_reports
 from kvstore.systems.graphrag.entity_graph import build_entity_graph
 from kvstore.systems.graphrag.leiden import partition_by_leiden
 
@@ -65,7 +65,7 @@ def describe_communities(store: Store, options: CommunityOptions | None = None) 
                 ],
                 report.content_digest,
             )
-            for community, report in sorted(build_reports(state, tree))
+            for community, report in sorted(iter_reports(state, tree))
         ]
         return (
             edges,
@@ -156,7 +156,7 @@ def test_sentences_are_those_of_documents_and_findings_name_both(make_store: Mak
     store = make_filled_store(make_store, "store", write_theme_documents(10).items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
-        reports: Mapping[int, CommunityReport] = dict(build_reports(state, tree))
+        reports: Mapping[int, CommunityReport] = dict(iter_reports(state, tree))
         assert sorted(reports) == list(range(len(tree)))
         assert all(report.summary and report.findings for report in reports.values())
         assert len({report.content_digest for report in reports.values()}) == len(tree)
@@ -180,7 +180,7 @@ def test_offsets_are_bytes_if_letters_have_several(make_store: MakeStore) -> Non
     store = make_filled_store(make_store, "store", documents.items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
-        for _, report in build_reports(state, tree):
+        for _, report in iter_reports(state, tree):
             for span in report.summary:
                 text = state.documents.read_text_slice(span.document, span.start, span.end)
                 assert text.endswith(".") and text[0].isupper()
@@ -193,7 +193,7 @@ def test_texts_change_only_with_their_documents(make_store: MakeStore) -> None:
         with store.state() as state:
             tree = build_communities(state, CommunityOptions(least=2))
             members = list_groups(tree)
-            reports = build_reports(state, tree)
+            reports = iter_reports(state, tree)
             return {frozenset(members[community]): report.content_digest for community, report in reports}
 
     old_contents = collect_contents()
@@ -224,7 +224,7 @@ def test_nothing_is_no_community(make_store: MakeStore) -> None:
         for options in ALL_OPTIONS:
             with store.state() as state:
                 tree = build_communities(state, options)
-                assert len(tree) == 0 and not list(build_reports(state, tree))
+                assert len(tree) == 0 and not list(iter_reports(state, tree))
         store.put("one", "Nothing is named here but Hermit Asper.")
 
 
@@ -256,7 +256,7 @@ def test_a_finding_is_the_sentence_that_asserts_a_relation(make_store: MakeStore
         tree = build_communities(state)
         relations = {
             frozenset(state.entities.get(entity).key for entity in finding.entities): finding.span
-            for _, report in build_reports(state, tree)
+            for _, report in iter_reports(state, tree)
             for finding in report.findings
         }
         span = relations[frozenset({"dodge city", "ford county"})]

@@ -40,7 +40,7 @@ from kvstore.structures.state import State
 from kvstore.systems.graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from kvstore.systems.graphrag.community_building import build_communities
 from kvstore.systems.graphrag.community_levels import CommunityOptions, partition_entities
-from kvstore.systems.graphrag.community_reports import build_reports
+from kvstore.systems.graphrag.community_reports import iter_reports
 from kvstore.systems.graphrag.entity_graph import build_entity_graph
 
 #: The number of documents replaced to time a commit.
@@ -150,7 +150,7 @@ def compute_communities(state: State, options: CommunityOptions) -> CommunityDig
     members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
         members.setdefault(community, set()).add(tree.graph.keys[node])
-    return {frozenset(members[community]): report.content_digest for community, report in build_reports(state, tree)}
+    return {frozenset(members[community]): report.content_digest for community, report in iter_reports(state, tree)}
 
 
 def compute_communities_after(

@@ -111,7 +111,7 @@ class Sources:
     unreadable_locations: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Source]:
-        """Iterate over the files in order."""
+        """Return an iterator over the files, in order."""
         return iter(self.files)
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ def find_sources(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
 ) -> Sources:
-    """Find the files that paths, folders and patterns refer to.
+    """Return the files that paths, folders and patterns refer to.
 
     If ``include`` has patterns, a file is taken from a folder only if its name matches one of them, with any suffix. A
     pattern with a ``/`` matches paths in the folder. Files and folders that match a pattern of ``exclude`` are not

@@ -288,7 +288,7 @@ class Worker:
         settings = self._job.settings
         delivery: Future[None] | None = None
         derivations = context.list_derivations()
-        for batch in split_into_batches(self._read_files(task, context)):
+        for batch in split_into_batches(self._iter_items(task, context)):
             self._send_message(("busy",))
             if not self._is_loaded and any(isinstance(item, NewDocument) for _, item in batch):
                 self._load_models()
@@ -304,7 +304,7 @@ class Worker:
         if delivery is not None:
             delivery.result()
 
-    def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
+    def _iter_items(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
         """Yield (file number, item) for the files of a task, without items that the ingesting process already has.
 
         An item is a new document, a fact, a failure or a skipped part; None ends a file. The message ``begin`` is sent

@@ -212,7 +212,7 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
     terms: Sequence[str]
 
     def fetch(self, state: State) -> Mapping[str, int]:
-        """Read the number of chunks that contain each term."""
+        """Return the number of chunks that contain each term, by term."""
         return state.postings.count_chunks_by_term(self.terms)
 
 

@@ -303,16 +303,17 @@ class WorkerActor:
 
     def _run_worker(self, job: Job, memory_bytes: int) -> None:
         """Run the worker of a job, which may use ``memory_bytes`` bytes, until it ends; then end the process."""
-        run_worker(job, self._send_message, memory_bytes, self._get_task, has_one_processor=True)
+        run_worker(job, self._send_message, memory_bytes, self._take_task, has_one_processor=True)
         with self._changed:
             # Wait until the last messages are fetched.
             self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT_SECONDS)
         os._exit(1)
 
-    def _get_task(self) -> tuple[list[Any], _SentContext]:
-        """Wait for the next task; return its files as (number, num_received, source), and the data sent with them.
+    def _take_task(self) -> tuple[list[Any], _SentContext]:
+        """Wait for the next task, remove it from the queue, and return its files and the data sent with them.
 
-        The first ``num_received`` items of a file, such as documents, are skipped, because they were received before.
+        A file is (number, num_received, source). Its first ``num_received`` items, such as documents, are skipped,
+        because they were received before.
         """
         task, *context_fields = _decode_message(self._tasks.get())
         return task, _SentContext(*context_fields)

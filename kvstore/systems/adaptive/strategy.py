@@ -255,7 +255,7 @@ def _compute_walk_factors(
     decomposition: Decomposition,
     spreads: Mapping[str, Spread],
 ) -> _WalkFactors:
-    """Compute the quantities that determine how much the graph walk counts for a question.
+    """Return the quantities that determine how much the graph walk counts for a question.
 
     ``names`` are its known names, ``spreads`` the estimated number of chunks about each, and ``decomposition`` the
     names that it compares and its remainder without names. ``hybrid`` is the result of hybrid search, with the rarity

@@ -54,7 +54,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     stem: Callable[[str], str]
 
     def fetch(self, state: State) -> JoinedChunks:
-        """Read the chunks of the names in the triples that match the question best (HippoRAG 2, section 3.2).
+        """Return the chunks of the names in the triples that match the question best (HippoRAG 2, section 3.2).
 
         The triples (subject, relation, object) are from the documents of the request's chunks. The chunks of a name in
         a matching triple are the next step in a chain of facts. Names that the question contains are skipped. For

@@ -64,7 +64,7 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
     ef: int
 
     def fetch(self, state: State) -> LayerSearch:
-        """Search each layer (entities, then the levels of communities) for the existing nodes nearest to the question.
+        """Return the existing nodes nearest to the question in each layer (entities, then the levels of communities).
 
         This is the hierarchical search of ArchRAG, section 3.2.1. If the file of the search graph is unusable, the
         graph is built in memory. Raises IndexUnavailableError if the graph cannot be built in memory either.

@@ -83,7 +83,7 @@ class CandidateRequest(ReadRequest[CandidatePool]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        """Collect the chunks below the abstracts that mention the question's entities (Bridge-RAG, Algorithm 1).
+        """Return the chunks below the abstracts that mention the question's entities (Bridge-RAG, Algorithm 1).
 
         An abstract is a summary of chunks. The pool also has the chunks' cosines with the question. An entity that no
         abstract or too many abstracts mention is skipped.

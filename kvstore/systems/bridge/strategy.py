@@ -59,7 +59,7 @@ class BridgeStrategy:
 
 
 def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_chunks: int) -> CandidatePool:
-    """Fetch at most ``max_chunks`` chunks below the abstracts (summaries of chunks) that mention ``entities``.
+    """Return at most ``max_chunks`` chunks below the abstracts (summaries of chunks) that mention ``entities``.
 
     Records a step for EXPLAIN.
     """

@@ -39,7 +39,7 @@ class Anchors:
 def find_anchors(
     query: Query, graph: UnitGraph, known_names: Sequence[QuestionEntity], num_nearest: int, near_ranking: Ranking
 ) -> Anchors:
-    """Find the entities of a question's names and its nearest units, where its paths start (CUE-RAG, Algorithm 4).
+    """Return the entities of a question's names and its nearest units, where paths start (CUE-RAG, Algorithm 4).
 
     A unit is a sentence or clause of a chunk; ``num_nearest`` of them are anchors. ``known_names`` are the entities
     that the question names. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector,

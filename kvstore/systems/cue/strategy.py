@@ -120,7 +120,7 @@ def find_paths(
     known_names: Sequence[QuestionEntity],
     near_ranking: Ranking,
 ) -> list[UnitPath]:
-    """Search paths of units (sentences) from the anchors of a question, and return the best paths after each hop.
+    """Search for paths of units (sentences) from the anchors of a question, and return the best after each hop.
 
     Anchors are the entities and units at which paths start (CUE-RAG, Algorithms 3 and 4). ``known_names`` are the
     entities that the question names. ``near_ranking`` is the ranking of chunks by vector, whose units are candidates

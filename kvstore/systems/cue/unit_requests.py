@@ -105,9 +105,10 @@ class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> NearestUnitsAnswer:
-        """Find the units (sentences or clauses) of some chunks nearest to a vector; read all units of their chunks.
+        """Return the units (sentences or clauses) of some chunks nearest to a vector, and all units of their chunks.
 
-        This is the knowledge anchoring of CUE-RAG (Algorithm 4): a path search starts at these units.
+        This is the knowledge anchoring of CUE-RAG (Algorithm 4): a path search starts at these units. Units of
+        ``known_chunks`` are not read again.
         """
         units = state.get_part(UNITS)
         ids, cosines = units.find_nearest(self.vector, self.count, self.chunks)
@@ -140,7 +141,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:
-        """Read the units (sentences or clauses) that mention each entity, with all units of their chunks.
+        """Return the units (sentences or clauses) that mention each entity, and all units of their chunks.
 
         Only the ``max_chunks`` chunks of an entity that are nearest to the question are read. The units of
         ``known_chunks`` are listed without their records and vectors.
@@ -256,7 +257,7 @@ class MentionedEntitiesRequest(ReadRequest[list[list[KeyedEntity]]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[list[KeyedEntity]]:
-        """Read the entities that each unit (sentence) mentions, sorted by key."""
+        """Return the entities that each unit (sentence) mentions, sorted by key."""
         return _sort_by_key(state, state.get_part(UNITS).list_entities(self.ids))
 
 

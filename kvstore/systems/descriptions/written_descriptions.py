@@ -156,11 +156,11 @@ def iter_descriptions(state: State, keys: Container[str], documents: Iterable[in
     """
     if has_descriptions(state):
         for document in documents:
-            for sentence in _select_sentences(_list_descriptions(state, document), keys):
+            for sentence in _iter_sentences_about(_list_descriptions(state, document), keys):
                 yield document, sentence
 
 
-def _select_sentences(descriptions: Iterable[_EntityDescription], keys: Container[str]) -> Iterator[str]:
+def _iter_sentences_about(descriptions: Iterable[_EntityDescription], keys: Container[str]) -> Iterator[str]:
     """Yield the sentences of the descriptions of the entities with these ``keys`` (names in normal form)."""
     return (description.sentence for description in descriptions if to_entity_key(description.entity_name) in keys)
 
@@ -184,7 +184,7 @@ class EntityDescriptionsRequest(ReadRequest[list[list[str]]]):
             for document in _list_entity_documents(state, entity):
                 if len(texts) >= self.max_texts:
                     break
-                texts.update(dict.fromkeys(_select_sentences(list_descriptions(document), keys)))
+                texts.update(dict.fromkeys(_iter_sentences_about(list_descriptions(document), keys)))
             texts_by_entity.append(list(texts)[: self.max_texts])
         return texts_by_entity
 

@@ -20,12 +20,12 @@ from ...structures.state import State
 from .communities import Communities
 from .community_building import build_communities
 from .community_levels import AFFINITY, KNN, LEIDEN, NONE, CommunityOptions
-from .community_reports import build_reports
+from .community_reports import iter_reports
 from .community_rows import CHUNK_HOMES, ENTITY_COMMUNITIES, MEMBERS, TABLES, TERMS, build_community_rows
 from .community_rows import COMMUNITIES as COMMUNITY_TABLE
 from .community_writing import MAX_SOURCE_TOKENS, build_report_prompt
 from .leiden import require_leiden
-from .report_terms import build_term_rows
+from .report_terms import iter_term_rows
 
 #: The number of reports between two progress reports.
 _PROGRESS_INTERVAL = 256
@@ -67,12 +67,12 @@ class CommunityIndex(GenerationIndex[Communities]):
             change, chunk_stop = state.counters.change, state.counters.next_chunk
             tree = build_communities(state, options)
             reports = {}
-            for community, report in build_reports(state, tree):
+            for community, report in iter_reports(state, tree):
                 reports[community] = report
                 if len(reports) % _PROGRESS_INTERVAL == 0:
                     tools.progress(len(reports), len(tree))
             rows = build_community_rows(tree, reports.items())
-            rows[TERMS] = list(build_term_rows(state, rows[MEMBERS], reports))
+            rows[TERMS] = list(iter_term_rows(state, rows[MEMBERS], reports))
         tools.progress(len(tree), len(tree))
         header = {"levels": len(tree.partitions), "communities": len(tree)}
         return Generation(change, chunk_stop, header, rows)

@@ -162,7 +162,7 @@ class _ReportMaterial:
         self.spans.append(list(sentences_by_span))
 
 
-def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
+def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
     """Yield the id and the report of every community, children before their parents.
 
     As in GraphRAG (section 3.1.4), the report of a parent is made from the reports of its children and from its own
@@ -395,7 +395,7 @@ class _ChunkReader:
         text = self._state.documents.read_text_slice(record.document, record.start, record.end)
         encoded_text = text.encode()
         mentions = self._find_mentions(chunk_index, chunk)
-        for first, last in _find_sentence_spans(text, *self._get_sentence_rules(record.document)):
+        for first, last in _iter_sentence_spans(text, *self._get_sentence_rules(record.document)):
             words = extract_sentence_words(format_summary_sentence(text[first:last]))
             if words.length < 2:
                 continue
@@ -437,7 +437,7 @@ class _ChunkReader:
         return rules
 
 
-def _find_sentence_spans(text: str, format: str, language: str | None) -> Iterator[tuple[int, int]]:
+def _iter_sentence_spans(text: str, format: str, language: str | None) -> Iterator[tuple[int, int]]:
     """Yield the character ranges of the sentences in the paragraphs and list items of a chunk.
 
     ``format`` is ``text`` or ``markdown``, and ``language`` names the rules for sentences (None: English).

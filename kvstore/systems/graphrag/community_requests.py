@@ -39,7 +39,7 @@ class EntityChunksRequest(ReadRequest[EntityChunkRows]):
     max_chunks: int
 
     def fetch(self, state: State) -> EntityChunkRows:
-        """Read the number of chunks of each entity (its degree), and the chunks if there are at most ``max_chunks``."""
+        """Return the degree (number of chunks) of each entity, and the chunks themselves if at most ``max_chunks``."""
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
@@ -133,7 +133,7 @@ class CommunityLabelsRequest(ReadRequest[list[CommunityLabel]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[CommunityLabel]:
-        """Read the key, the title and the level of each community."""
+        """Return the key, the title and the level of each community."""
         communities = require_communities(state)
         keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)
         levels = (communities.get(community).level for community in self.communities)
@@ -149,7 +149,7 @@ class CommunityChunksRequest(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Read, for each community, the chunks assigned to it or to its descendants, largest share of names first."""
+        """Return, for each community, the chunks assigned to it or to its descendants, largest share of names first."""
         groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in groups]
 
@@ -170,7 +170,7 @@ class CoverSentencesRequest(ReadRequest[CoverCandidates]):
     chunk_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> CoverCandidates:
-        """Read the sentences of each group of chunks, and the document key and ordinal of each chunk with sentences."""
+        """Return the sentences of each group of chunks, and the document key and ordinal of each chunk with any."""
         groups = [collect_cover_sentences(state, chunks) for chunks in self.chunk_groups]
         chunks = dict.fromkeys(sentence.chunk for sentence in chain.from_iterable(groups))
         return CoverCandidates(groups, read_chunk_positions(state, chunks))
@@ -182,7 +182,7 @@ class ChunkTextsRequest(ReadRequest[list[str]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[str]:
-        """Read the texts of the chunks, in order; reads all chunks of a document together."""
+        """Return the texts of the chunks, in order; reads all chunks of a document together."""
         records = state.chunks.get_many(self.chunks)
         ranges_by_document: dict[int, list[tuple[int, int]]] = {}
         for record in records:

@@ -51,7 +51,7 @@ def _iter_visible_communities(reader: TableReader) -> TableRows:
         yield from filter(communities.is_visible, range(len(communities)))
 
 
-def _find_by_key(reader: TableReader, key: str) -> TableRows:
+def _iter_by_key(reader: TableReader, key: str) -> TableRows:
     """Yield the id of the community with this key, such as ``1/vienna``, if it exists."""
     communities = get_communities(reader.state)
     community = None if communities is None else communities.find(key)
@@ -112,7 +112,7 @@ COMMUNITY_TABLE = SqlTable(
         "text": _make_column("TEXT", get_community_text),
     },
     scan=_iter_visible_communities,
-    equality_lookups={"community": _find_by_key},
+    equality_lookups={"community": _iter_by_key},
 )
 
 
@@ -155,7 +155,7 @@ MEMBER_TABLE = SqlTable(
     equality_lookups={
         "entity": _iter_memberships,
         "community": lambda reader, key: (
-            row for community in _find_by_key(reader, key) for row in _iter_members(reader, community)
+            row for community in _iter_by_key(reader, key) for row in _iter_members(reader, community)
         ),
     },
 )

@@ -120,13 +120,13 @@ def _select_sources(
     """
     span_texts = list(map(communities.read_text, spans))
     descriptions, used_tokens = _select_fitting(
-        _find_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
+        _iter_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
     )
     passages, _ = _select_fitting(map(_SourceText, count(), span_texts), max_tokens - used_tokens)
     return descriptions, passages
 
 
-def _find_descriptions(communities: Communities, community: int, span_texts: Sequence[str]) -> Iterator[_SourceText]:
+def _iter_descriptions(communities: Communities, community: int, span_texts: Sequence[str]) -> Iterator[_SourceText]:
     """Yield the descriptions of members that one of the community's source spans supports, with the span's index.
 
     A model wrote the descriptions. ``span_texts`` are the texts of the community's source spans, in order. A sentence

@@ -205,7 +205,7 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
     pending_codes: list[IntArray] = []  # a pair of nodes is first * num_nodes + second
     code_counts: list[tuple[IntArray, IntArray]] = []
     num_pending = 0
-    for chunk_nodes in _group_by_size(mention_chunks, mention_nodes, degrees):
+    for chunk_nodes in _iter_groups_by_size(mention_chunks, mention_nodes, degrees):
         first_columns, second_columns = np.triu_indices(chunk_nodes.shape[1], 1)  # all pairs of two columns
         batch_size = max(1, _PAIR_BATCH_SIZE // len(first_columns))
         for start in range(0, len(chunk_nodes), batch_size):
@@ -220,7 +220,7 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
     return _sum_edges(num_nodes, code_counts)
 
 
-def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Iterator[IntArray]:
+def _iter_groups_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Iterator[IntArray]:
     """Yield an array for each number of nodes from 2: the nodes of the chunks with that number, shape (chunks, nodes).
 
     Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node, and ``degrees`` has the

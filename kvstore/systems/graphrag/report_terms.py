@@ -38,7 +38,7 @@ def build_report_terms(title: str, report: str, stemmer: str) -> str:
     return join_terms(f"{title}\n{report}", get_text_stemmer(stemmer, report)) if report else ""
 
 
-def build_term_rows(
+def iter_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
     """Yield (key, terms) for each community: a row of the ``community_terms`` table.

@@ -58,7 +58,7 @@ class UnassignedChunksRequest(ReadRequest[ChunkPlacement]):
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
-        """Find chunks in no community, then all chunks added after the build, and the communities that may be shown.
+        """Return chunks in no community, then all chunks added after the build, and the communities that may be shown.
 
         The chunks in no community are selected from ``near_chunks`` and, if the query has a condition, from the chunks
         of the documents that match it (allowed documents). A community may be shown if it has a chunk of an allowed

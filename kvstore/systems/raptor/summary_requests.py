@@ -49,7 +49,7 @@ class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     max_abstracts: int
 
     def fetch(self, state: State) -> DocumentCandidates:
-        """Read the sentences from which a summary of the documents is selected, and the documents, in order of keys.
+        """Return the sentences from which a summary of the documents is selected, and the documents, in order of keys.
 
         The sentences come from the texts or, if the texts have more than ``max_bytes``, from the lowest abstracts
         (summaries), or from the highest ones if there are more than ``max_abstracts`` lowest ones. The result also
@@ -101,7 +101,7 @@ class TopicSentencesRequest(ReadRequest[TopicCandidates | None]):
     max_newer_chunks: int
 
     def fetch(self, state: State) -> TopicCandidates | None:
-        """Read the sentences from which the strategy selects its summary, and find the topics of their chunks.
+        """Return the sentences from which the strategy selects its summary, and the topics of their chunks.
 
         If the store's texts have more than ``max_bytes``, only the summaries of at most ``max_topics`` topics are read,
         and some of the chunks that were added later. Returns None if the store has no topics.
@@ -253,7 +253,7 @@ class ChunkPositionsRequest(ReadRequest[dict[int, tuple[str, int]]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> dict[int, tuple[str, int]]:
-        """Read the document key and the ordinal of each chunk."""
+        """Return the document key and the ordinal of each chunk, by chunk id."""
         return read_chunk_positions(state, self.chunks)
 
 

@@ -107,7 +107,7 @@ def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
     draft.summary = _select_sentences(chunks, sentences, chunk_counts, len(draft.chunk_indexes))
     most_shared_first = sorted(chunk_counts, key=lambda word: (-chunk_counts[word], -word_counts[word], word))
     title_words = _iter_distinct_words(word for word in most_shared_first if not is_everyday(word))
-    draft.title = list(islice(_find_title_words(chunks, sentences, title_words), MAX_TITLE_WORDS))
+    draft.title = list(islice(_iter_title_words(chunks, sentences, title_words), MAX_TITLE_WORDS))
     draft.prompt_spans = _limit_prompt_spans(
         (chunk_index, 0, chunks.get_size(chunk_index)) for chunk_index in draft.chunk_indexes
     )
@@ -213,7 +213,7 @@ def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:
             yield word
 
 
-def _find_title_words(
+def _iter_title_words(
     chunks: OrderedChunks, sentences: Sequence[TopicSentence], words: Iterable[str]
 ) -> Iterator[TitleWord]:
     """Yield each word that occurs in the sentences, located at its first occurrence."""

@@ -118,11 +118,11 @@ class Topics:
         Raises CorruptionError if one is missing.
         """
         missing = [topic for topic in topics if topic not in self._topics]
-        for topic, row in zip(missing, self._read_rows(missing), strict=True):
+        for topic, row in zip(missing, self._iter_rows(missing), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
         return self._topics
 
-    def _read_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
+    def _iter_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
         """Yield the stored rows of topics (groups of chunks); raises CorruptionError if one is missing."""
         rows = self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, topics)))
         for topic, row in zip(topics, rows, strict=True):
@@ -171,7 +171,7 @@ class Topics:
 
     def read_vector_sums(self, topics: Sequence[int]) -> list[Matrix]:
         """Return the stored sums of the vectors of all chunks that each topic had at build time."""
-        return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._read_rows(topics)]
+        return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._iter_rows(topics)]
 
     def list_chunks(self, topic: int) -> list[int]:
         """Return the existing chunks in a topic; chunks that were added after the build come last."""
