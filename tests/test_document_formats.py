@@ -1113,6 +1113,8 @@ def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
         ("NOTE: Take care.\n\n[WARNING]\n====\nDanger.\n====\n\n____\nSaid.\n____\n", "Note: Take care.\n\nWarning: Danger.\n\n> Said.\n"),
         ("Press it.\n\nimage::a.png[Screen of the app,200]\n", "Press it.\n\n![Screen of the app]()\n"),
         ('.Cap\n[cols="1,2"]\n|===\n|A |B\n\n|1\n|two words\n|===\n', "Cap\n\n| A | B |\n| --- | --- |\n| 1 | two words |\n"),
+        ('[format="csv",options="header"]\n|===\nA,B\n1,2\n|===\n\n[format=dsv]\n|===\nC:D\n|===\n', "| A | B |\n| --- | --- |\n| 1 | 2 |\n\n| C | D |\n| --- | --- |\n"),
+        ("[separator=;]\n|===\nA;B\n\n1;2\n|===\n\nText.\n", "A;B\n1;2\n\nText.\n"),
         ("= T\n:description: What it is.\n\nText.\n", "# T\n\nWhat it is.\n\nText.\n"),
         ("a footnote:[Small.] b\n\n// gone\n\ninclude::other.adoc[]\n", "a [1] b\n\n[1] Small.\n"),
     ],

@@ -260,6 +260,10 @@ def convert_to_markdown(body: str) -> str:
         ),
         ("<table><tr><td>a<tr><td>b</table>", "- a\n- b"),
         (
+            "<table><tr><th>h<th>i<th>j<tr><td rowspan=2 colspan=2>a<td>1<tr><td>2</table>",
+            "| h | i | j |\n| --- | --- | --- |\n| a |  | 1 |\n| a |  | 2 |",
+        ),
+        (
             "<table><tr><th>h<th>i<tr><td rowspan=2>a<td>1<tr><td>2</table>",
             "| h | i |\n| --- | --- |\n| a | 1 |\n| a | 2 |",
         ),

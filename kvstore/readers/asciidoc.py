@@ -129,8 +129,7 @@ class _AsciiDocFile:
         while index < len(lines):
             line = lines[index]
             is_comment = line.startswith("//") and not line.startswith("///")
-            is_anchor = line.startswith("[[")
-            if not line or is_comment or is_anchor:
+            if not line or is_comment or line.startswith("[["):  # an anchor
                 index += 1
                 continue
             if match := _ATTRIBUTE_PATTERN.match(line):
@@ -386,15 +385,17 @@ class _AsciiDocFile:
     def _parse_table(
         self, lines: Sequence[str], separator: str, attributes: list[str], depth: int
     ) -> list[MarkdownBlock]:
-        """Return a list with the table whose cells are in ``lines``, or an empty list if there are no cells.
+        """Return a list with the table whose cells are in ``lines``, or an empty list if there is no text.
 
-        ``separator`` is the first character of the table's delimiter (``|===``); with ``,`` or ``:``, each line is a
-        row of CSV. In other tables, the attributes or the cells of the first line determine the number of columns.
-        ``depth`` is the number of blocks and lists around the table.
+        ``separator`` is the first character of the table's delimiter (``|===``). With ``,``, ``:`` or a CSV format in
+        the ``attributes``, each line is a row of CSV. In other tables, the attributes or the cells of the first line
+        determine the number of columns; lines without cells become a paragraph. ``depth`` counts the blocks around it.
         """
         attribute_text = ",".join(attributes)
-        if separator in ",:" or "format=csv" in attribute_text or "format=dsv" in attribute_text:
-            csv_rows = csv.reader(filter(None, lines), delimiter=":" if separator == ":" else ",")
+        format_match = re.search(r'format\s*=\s*"?([cd])sv', attribute_text)
+        if separator in ",:" or format_match is not None:
+            has_colons = separator == ":" or (format_match is not None and format_match[1] == "d")
+            csv_rows = csv.reader(filter(None, lines), delimiter=":" if has_colons else ",")
             table_rows = [[self._render_inline(cell.strip()) for cell in row] for row in csv_rows]
             return [make_table(table_rows[0], table_rows[1:])] if table_rows else []
         num_columns = _count_columns(attribute_text)
@@ -415,8 +416,8 @@ class _AsciiDocFile:
             num_cells = min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
             # 3* repeats the cell, 3+ lets it span columns.
             all_cells += [cell_text] * num_cells if "*" in cell_format else [cell_text, *[""] * (num_cells - 1)]
-        if not num_columns or not all_cells:
-            return []
+        if not num_columns or not all_cells:  # for example, because the table declares another separator
+            return [make_paragraph("\n".join(filter(None, lines)))] if any(lines) else []
         rows = [all_cells[start : start + num_columns] for start in range(0, len(all_cells), num_columns)]
         return [make_table(rows[0], rows[1:])]
 
@@ -475,9 +476,7 @@ def _normalize_marker(marker: str) -> str:
 
     All items of a list have the same normalized marker.
     """
-    if marker[0] == "<":
-        return "<"
-    return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", marker))
+    return "<" if marker[0] == "<" else re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", marker))
 
 
 def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:

@@ -185,7 +185,11 @@ class HtmlTable:
         ``is_header`` is True for the header of a column or row.
         """
         if num_rows > 1:
-            self.row_spans[len(self.current_row)] = (num_rows - 1, text)
+            column = len(self.current_row)
+            self.row_spans[column] = (num_rows - 1, text)
+            # Further columns span the rows too, but not beyond MAX_SPAN columns, where they would multiply the text.
+            for next_column in range(column + 1, min(column + num_columns, MAX_SPAN)):
+                self.row_spans.setdefault(next_column, (num_rows - 1, ""))
         self.current_row += [text, *[""] * (num_columns - 1)]
         self.num_plain_cells += int(not is_header)
         self._fill_row_spans()
