@@ -402,7 +402,7 @@ def _read_enclosed(enclosed_file: EnclosedFile, options: ReadOptions, enclosure:
             yield SkippedPart(enclosed_file.name, describe_skipped(enclosed_file.name))
             return
         origin = Origin(enclosed_file.name, enclosed_file.key)
-        for item in _read_file(io.BytesIO(content), origin, None, options, enclosure):
+        for item in _read_file(io.BytesIO(content), origin, format=None, options=options, enclosure=enclosure):
             yield _add_enclosing_meta(item, enclosed_file) if isinstance(item, RawDocument) else item
     except ReaderError as error:
         yield ReadFailure(enclosed_file.name, str(error).removeprefix(f"{enclosed_file.name}: "))

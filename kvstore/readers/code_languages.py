@@ -31,9 +31,9 @@ class Language:
 def _make_line_language(name: str, definition_pattern: str = "", comment: str = "#") -> Language:
     """Return a language without a grammar, whose files are split at lines that match ``definition_pattern``.
 
-    ``comment`` is the beginning of its comments.
+    Without a pattern, they are not split. ``comment`` is the beginning of its comments.
     """
-    return Language(name, "", frozenset(), definition_pattern=definition_pattern, comment=comment)
+    return Language(name, package="", definitions=frozenset(), definition_pattern=definition_pattern, comment=comment)
 
 
 def _make_language(

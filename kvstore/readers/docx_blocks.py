@@ -148,7 +148,7 @@ class DocxBody:
         level = self._get_heading_level(element, style)
         if level is None:
             level = self._bold_headings.get(element)
-        texts = self._build_inline(element, plain or level is not None).take_paragraphs()
+        texts = self._build_inline(element, plain=plain or level is not None).take_paragraphs()
         if not texts:
             return
         if level is not None:
@@ -245,7 +245,7 @@ class DocxBody:
         Emphasis is dropped if ``plain``. The paragraph consists of runs: stretches of text with the same formatting.
         Hidden runs are dropped.
         """
-        inline = InlineBuilder(plain)
+        inline = InlineBuilder(plain=plain)
         emphasis_start: EmphasisStart | None = None
         is_emphasized = False
         for run in _iter_unwrapped(element):
@@ -314,8 +314,9 @@ class DocxBody:
                 )
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
                 num_columns = min(_MAX_COLUMNS, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
-                is_header = not texts
-                text = cell_above if is_continued else render_one_line(self._build_container_blocks(cell, is_header))
+                text = cell_above
+                if not is_continued:  # the first row, the header, is plain
+                    text = render_one_line(self._build_container_blocks(cell, plain=not texts))
                 row_texts += [text, *[""] * (num_columns - 1)]
             if any(row_texts):
                 texts.append(row_texts)

@@ -114,7 +114,7 @@ class _PageWalker:
             elif tag[:1].isalpha() and not self._try_skip(node, tag):
                 if tag not in _BLOCK_TAGS:
                     previous = node.prev
-                    if previous is not None and _are_separate_words(previous, node, self._term_depth > 0):
+                    if previous is not None and _are_separate_words(previous, node, in_term=self._term_depth > 0):
                         self.container.inline.separate_words()
                 if not ((tag in _WHOLE_TAGS or self._toc_depth) and self._try_read_whole(node, tag)):
                     stack.append((node, self._enter_node(node, tag)))
@@ -402,7 +402,7 @@ def _ends_like_running_text(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the text at the start of an element (at its end, if ``at_end``); empty if another thing is there."""
+    """Return the text that an element starts with (or ends with, if ``at_end``); empty if an image is there, say."""
     edge: LexborNode | None = node
     for _ in range(_MAX_EDGE_DEPTH):
         if edge is None or edge.tag == "-text":

@@ -453,7 +453,7 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
 def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
     """Return the class and id in the attributes of an element, in lowercase and separated by a space.
 
-    The id of a section is dropped, because it repeats the heading.
+    The id of an element that is a section by its tag or class is dropped, because it repeats the heading.
     """
     classes = (attributes.get("class") or "").lower()
     if not classes and not attributes.get("id"):

@@ -194,4 +194,4 @@ class LatexCursor:
         self._offset = brace
         body = self._read_argument()
         if has_plain_parameters and name.startswith("\\"):
-            self._define_macro(name[1:], num_arguments, None, body)
+            self._define_macro(name[1:], num_arguments, default=None, body=body)

@@ -104,7 +104,7 @@ class LatexSource(MacroTable):
         """
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
-        line = render_one_line(_LatexText(self, text, depth + 1, plain).parse_blocks())
+        line = render_one_line(_LatexText(self, text, depth + 1, plain=plain).parse_blocks())
         return line.removeprefix("\\")  # the backslash escapes a first character that could begin another block
 
     def add_footnote(self, text: str, depth: int) -> str:

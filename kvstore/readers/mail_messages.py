@@ -313,7 +313,7 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 
         return convert_markup(text, name, options)
     if str(part.get_param("format") or "").lower() == "flowed":  # RFC 3676
-        text = join_flowed_lines(text, str(part.get_param("delsp") or "").lower() == "yes")
+        text = join_flowed_lines(text, delete_space=str(part.get_param("delsp") or "").lower() == "yes")
     return list(_iter_plain_blocks(text.split("\n")))
 
 

@@ -110,7 +110,8 @@ def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: R
 def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     """Yield the blocks of one output of a code cell: printed text, a result or an error.
 
-    ``name`` is the file in messages. Outputs in HTML are read with the ``options`` of the ingest.
+    A result is its Markdown, or else its plain text, or its HTML if the plain text is missing or only names an object.
+    ``name`` is the file in messages. HTML is read with the ``options`` of the ingest.
     """
     output_type = output.get("output_type")
     output_data = output.get("data")

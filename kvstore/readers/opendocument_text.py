@@ -115,7 +115,7 @@ class OpenDocumentText:
             return
         boxes: list[Element] = []
         is_heading = element.tag == f"{TEXT}h" or is_title
-        inline = InlineBuilder(plain or is_heading)
+        inline = InlineBuilder(plain=plain or is_heading)
         self._add_inline(element, inline, boxes)
         texts = inline.take_paragraphs()
         if texts and is_heading:

@@ -106,7 +106,7 @@ def _is_title_like(line: str) -> bool:
 
 
 def _format_title(lines: list[str]) -> str | None:
-    """Join lines to a title; return None for a sentence, a list item, text in columns, or text that is too long.
+    """Join lines into a title; return None for a sentence, a list item, text in columns, or text that is too long.
 
     Lines with an address, a copyright notice or only digits are dropped. None is also returned if no line is left.
     """

@@ -409,7 +409,7 @@ def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element
 
 
 def _is_jats_head(element: Element) -> bool:
-    """True if an element is the ``front`` of a JATS article, which has metadata; other vocabularies have text in it."""
+    """True if an element is the ``front`` of a JATS article, which has metadata; in other vocabularies, it is text."""
     return get_local_name(element) == "front" and any(get_local_name(child).endswith("-meta") for child in element)
 
 

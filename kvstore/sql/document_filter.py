@@ -107,7 +107,7 @@ def _evaluate_condition(
     """
     index = state.get_part(METADATA)
     if isinstance(condition, Unsupported):
-        document_ids = np.array(sorted(find_matching(None)), np.int64)
+        document_ids = np.array(sorted(find_matching(None)), np.int64)  # None: SQLite reads all documents
         return FilterResult(
             index.build_allowed(document_ids), f"{format_count(state.counters.documents, 'document')} read"
         )

@@ -457,7 +457,7 @@ class Selection:
         """End the query and return its connection to the pool."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._cursor.close(True)
+            self._cursor.close(force=True)
             _pool.give_back(connection)
 
     def __del__(self) -> None:
