@@ -161,7 +161,7 @@ class _ErrorTranslation:
         """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """If the block raised a kvstore error, raise the corresponding error of this module from it."""
+        """Raise the corresponding error of this module, from the original, if the block raised a kvstore error."""
         if isinstance(error, errors.KvstoreError) and not isinstance(error, Error):
             error_class = next(
                 (error_class for kvstore_class, error_class in _ERROR_CLASSES if isinstance(error, kvstore_class)),

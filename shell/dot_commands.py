@@ -110,7 +110,11 @@ def find_command(name: str) -> Command:
 
 
 def _print_help(console: Console, arguments: list[str]) -> None:
-    """Print the usage and description of one command, or of all; with words of a statement, print its syntax."""
+    """Print the usage and description of the commands in ``arguments``, or of all commands without arguments.
+
+    The first words of a statement print its syntax instead; a word that begins both prints both. Raises ValueError
+    for any other word.
+    """
     syntax_lines = find_syntax(arguments) if arguments else []
     for line in syntax_lines:
         print(wrap_message(line, console.width), file=console.out)

@@ -34,8 +34,8 @@ _UNLIMITED_ANSWER_WIDTH = 200
 def render_locations(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     """Yield the lines of the rows of LOOKUP: each entity, the trees and documents where it occurs, and their texts.
 
-    Each line is at most ``width`` cells wide. Asterisks mark the entity in a text. Hidden marks (two characters that do
-    not occur in texts) replace them until the text is wrapped, because an entity may be divided between two lines.
+    Each line is at most ``width`` cells wide. Asterisks mark the entity in a text. Hidden marks (two characters that
+    texts do not use) replace them until the text is wrapped, because an entity may be divided between two lines.
     """
     entity, current_location = None, None
     for index, values in enumerate(rows):

@@ -148,9 +148,8 @@ def _render_dot(network: EntityNetwork, title: str) -> str:
         for node in network.nodes:
             yield f"  {_quote_dot(node.name)};"
         for edge in network.edges:
-            # Graphviz draws edges with more weight shorter, so trees stay together.
             style = "style=solid" if edge.is_solid else "style=dashed, dir=none"
-            weight = 3 if edge.is_solid else 1
+            weight = 3 if edge.is_solid else 1  # Graphviz draws heavier edges shorter, which keeps trees together
             attributes = f"weight={weight}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
             yield (
                 f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{style}, {attributes}, "

@@ -36,9 +36,9 @@ _TEXT_FORMATS: dict[str, Callable[[Sequence[str], Rows], Iterator[str]]] = {
 def copy(context: StatementContext, statement: statements.Copy) -> Cursor:
     """Execute COPY: write the rows of a statement to a new file.
 
-    Raises InputError for an unknown suffix or an existing path, MissingExtraError for Parquet and Arrow without
-    pyarrow, ReadOnlyError if the store is read-only, StoreFullError if the file cannot be written, and the errors of
-    the statement.
+    Raises InputError for an unknown suffix or an existing path, and MissingExtraError for Parquet and Arrow without
+    pyarrow. Also raises ReadOnlyError if the store is read-only, StoreFullError if the file cannot be written, and the
+    errors of the statement.
     """
     context.require_writable("COPY cannot write a file")
     target = Path(statement.path)

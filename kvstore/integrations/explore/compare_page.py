@@ -35,8 +35,8 @@ def build_content(request: PageRequest) -> PageContent:
     """Return a column of evidence for the ``q`` argument of a request from each strategy.
 
     The arguments ``using`` (only these strategies), ``where`` (a condition) and ``top`` (the number of hits) are
-    optional. If the page can be streamed, its columns are sent as the strategies finish. Raises InputError for an
-    unknown strategy.
+    optional. In the content, ``chosen`` are the strategies in ``using``. If the page can be streamed, its columns are
+    sent as the strategies finish. Raises InputError for an unknown strategy.
     """
     store, question = request.store, request.get_text("q")
     default_strategy = get_default_strategy(store)

@@ -20,7 +20,11 @@ _SIZES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return sizes, the state of indexes, strategies, the fill of the entity filter's pages, and ingests."""
+    """Return sizes, indexes, strategies, settings, the last ingests, and the load factors of the entity filter's pages.
+
+    ``omitted`` are the documents with the most omitted text, and ``changes`` has the numbers of documents by the day of
+    their last change.
+    """
     store = request.store
     statistics = store.statistics()
     sizes = [(label, int(statistics[name])) for label, name in _SIZES]

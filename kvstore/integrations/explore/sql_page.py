@@ -39,8 +39,9 @@ def build_content(request: PageRequest) -> PageContent:
     """Return the rows of the reading statement in the ``sql`` argument of a request, within limits.
 
     Other arguments are ``sort`` (the number of a column, from 1, to sort by), ``down`` (reverses the order), ``page``
-    (from 1) and ``run`` (a name of this request, by which ``/sql/stop`` interrupts it). The error of the statement is
-    ``problem`` in the content of a page, and is raised for JSON.
+    (from 1) and ``run`` (a name of this request, by which ``/sql/stop`` interrupts it). In the content, ``total``
+    is the number of all rows (None: unknown). The error of the statement is ``problem`` in the content of a page, and
+    is raised for JSON.
     """
     statement, page = request.get_text("sql"), request.get_number("page", 1, minimum=1, maximum=_MAX_ROWS)
     sort, is_descending = request.get_number("sort", 0, maximum=_MAX_COLUMNS), request.get_flag("down")
