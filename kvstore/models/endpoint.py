@@ -167,7 +167,7 @@ class Endpoint:
         pause = FIRST_PAUSE
         attempt = 1
         while True:
-            outcome = self._attempt(url, payload, read_reply, min(deadline, time.monotonic() + seconds))
+            outcome = self._attempt_request(url, payload, read_reply, min(deadline, time.monotonic() + seconds))
             if not isinstance(outcome, _FailedAttempt):
                 return outcome
             reason = outcome.reason
@@ -191,7 +191,7 @@ class Endpoint:
         plural = "" if attempt == 1 else "s"
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
 
-    def _attempt(
+    def _attempt_request(
         self, url: str, payload: dict[str, Any], read_reply: Callable[[Reply], Result], deadline: float
     ) -> Result | _FailedAttempt:
         """Send a request once; return the result of ``read_reply``, or the failure if another attempt can succeed.
@@ -202,7 +202,7 @@ class Endpoint:
             reply = self._send(url, payload, deadline)
             if 200 <= reply.status < 300:
                 return self._read_or_close(reply, read_reply)
-            body = reply.read_beginning().decode("utf-8", "replace")
+            body = reply.read_error_body().decode("utf-8", "replace")
             message = self.extract_message(body) or self.extract_message(reply.reason)
             reason = f"status {reply.status}: {message}"
             if reply.status in RETRIED_STATUSES:

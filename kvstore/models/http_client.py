@@ -79,10 +79,10 @@ class Reply(ClosedOnExit):
                 return bytes(data)
         return b""
 
-    def read_beginning(self) -> bytes:
-        """Return up to :data:`MAX_ERROR_BYTES` bytes of an error message, and close the reply.
+    def read_error_body(self) -> bytes:
+        """Return the body of an error reply, up to :data:`MAX_ERROR_BYTES` bytes, and close the reply.
 
-        A broken connection or a timeout only ends the text, because the status is already known.
+        A broken connection or a timeout only ends the body, because the status is already known.
         """
         body = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.next_part)

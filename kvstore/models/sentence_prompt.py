@@ -50,13 +50,13 @@ def build_sentence_prompt(
     example_texts, example_sentences = zip(*_EXAMPLE, strict=True)
     example = [
         {"passage": label, "text": sentence}
-        for label, sentence in zip(_label_texts(example_texts), example_sentences, strict=True)
+        for label, sentence in zip(_build_labels(example_texts), example_sentences, strict=True)
     ]
     messages = [
         {"role": "system", "content": f"{SENTENCE_TASK} {quotation.rule}"},
-        {"role": "user", "content": number_texts(example_texts, quotation)},
+        {"role": "user", "content": format_numbered_texts(example_texts, quotation)},
         {"role": "assistant", "content": json.dumps({"sentences": example})},
-        {"role": "user", "content": number_texts(texts, quotation)},
+        {"role": "user", "content": format_numbered_texts(texts, quotation)},
     ]
     # No sentence needs to be longer than its passage.
     max_chars = max(_MIN_SENTENCE_CHARS, min(_MAX_SENTENCE_CHARS, max(map(len, texts))))
@@ -77,7 +77,7 @@ def build_sentence_prompt(
         check=lambda answer: check([entry["text"] for entry in answer["sentences"]]),
         answer_tokens=_ANSWER_TOKENS,
         # The schema that is sent to the model is stricter than the one that its answer is checked against.
-        requested_schema=build_schema(len(texts), max_chars, {"type": "string", "enum": _label_texts(texts)}),
+        requested_schema=build_schema(len(texts), max_chars, {"type": "string", "enum": _build_labels(texts)}),
     )
 
 
@@ -96,12 +96,12 @@ def _is_usable(text: str) -> bool:
     return False
 
 
-def number_texts(texts: Iterable[str], quotation: Quotation) -> str:
+def format_numbered_texts(texts: Iterable[str], quotation: Quotation) -> str:
     """Return the passages of a prompt as one string, each with its number and between quotation delimiters."""
     return "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
 
 
-def _label_texts(texts: Iterable[str]) -> list[str]:
-    """Return the label of each passage, which the model repeats: its number and its first words."""
+def _build_labels(texts: Iterable[str]) -> list[str]:
+    """Return the label of each passage, which the model repeats in its answer: the passage's number and first words."""
     first_words = (" ".join(text.split()[:_LABEL_WORDS])[:_MAX_LABEL_CHARS] for text in texts)
     return [f"{number}: {words}" for number, words in enumerate(first_words, 1)]

@@ -309,14 +309,14 @@ class VerifiedCursor:
 
     def iternext(self) -> Iterator[Record]:
         """Return an iterator over this record and those after it, in key order."""
-        return self._iterate(self._cursor.iternext(), forward=True)
+        return self._iter_verified(self._cursor.iternext(), forward=True)
 
     def iterprev(self) -> Iterator[Record]:
         """Return an iterator over this record and those before it, in descending order."""
-        return self._iterate(self._cursor.iterprev(), forward=False)
+        return self._iter_verified(self._cursor.iterprev(), forward=False)
 
-    def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
-        """Yield the records of a cursor, and verify the pages ahead of it in its direction, before LMDB reads them."""
+    def _iter_verified(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
+        """Yield ``records``, read from the cursor forward or backward, and verify each page before LMDB reads it."""
         safe_key: bytes | None = None  # the last key from which the cursor cannot reach an unverified page
         is_all_verified = self._tree is None
         for key_view, value in records:

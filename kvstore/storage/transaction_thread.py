@@ -80,7 +80,7 @@ class TransactionThread:
         interruption: BaseException | None = None
         while not task.is_done:
             try:
-                tasks.put(task)  # once more after an interruption, which can come before or after this line
+                tasks.put(task)  # again after an interruption, which may have come first; a task runs only once
                 task.wait()
             except BaseException as caught:
                 interruption = caught

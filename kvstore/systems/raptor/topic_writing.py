@@ -16,7 +16,7 @@ from typing import Any
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, replace_quotes
-from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, number_texts, select_usable_indexes
+from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, format_numbered_texts, select_usable_indexes
 from ...models.statement_support import SourcePassages
 from ...models.structured import StructuredPrompt
 from ...models.text_checks import check_text, find_supported_sentences
@@ -75,9 +75,9 @@ def build_topic_prompt(
     )
     messages = [
         {"role": "system", "content": f"{_TASK} {quotation.rule}"},
-        {"role": "user", "content": number_texts(_EXAMPLE_TEXTS, quotation)},
+        {"role": "user", "content": format_numbered_texts(_EXAMPLE_TEXTS, quotation)},
         {"role": "assistant", "content": json.dumps(_EXAMPLE_ANSWER)},
-        {"role": "user", "content": number_texts(texts, quotation)},
+        {"role": "user", "content": format_numbered_texts(texts, quotation)},
     ]
     schema = build_object_schema(
         title=build_text_schema(_MAX_TITLE_CHARS),
