@@ -101,7 +101,7 @@ class BatchedChanges:
         return True
 
     def put_metadata(self, existing_document: ValidDocument | DocumentRecord, document: PendingDocument) -> bool:
-        """Add new metadata and the origin of a stored document to the batch, if the document differs only in these.
+        """Add new metadata and the origin (ingested folder) of a stored document to the batch, if nothing else differs.
 
         Returns True if they were added. Returns False, and changes nothing, if the text or other properties differ, or
         if ``existing_document``, the document with the same key, is still pending. Also returns False if the metadata
@@ -319,7 +319,7 @@ class BatchedChanges:
     def _open_changes(self, transaction: WriteTransaction) -> Changes:
         """Return an object that applies changes to a transaction.
 
-        It uses the cached filter of entity names, if that fits the state of the transaction.
+        It uses the filter of entity names that the last transaction cached, if it fits the state of this one.
         """
         store = self._session.store
         entity_filter = store.filter_cache.take_filter(transaction, hash_seed=self._settings.hash_seed)

@@ -99,9 +99,10 @@ class IndexManager:
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
-        """Remove an index with its contents and companion indexes. ``progress`` is called with the progress.
+        """Remove an index with its contents and its companions (index files that are built and dropped with it).
 
-        Raises InputError if the index does not exist, or is itself a companion of another one.
+        ``progress`` is called with the progress. Raises InputError if the index does not exist, or is itself a
+        companion of another one.
         """
         index = _get_named_index(kind)
         with self._environment.snapshot() as snapshot:
@@ -279,7 +280,7 @@ def _list_companions(index: Index) -> list[FileIndex[Any, Any]]:
 
 
 def _get_named_index(kind: str) -> Index:
-    """Return the index of this kind; raises InputError if it is unknown, or a companion of another index."""
+    """Return the index of this kind; raises InputError if it is unknown, or is built and dropped with another index."""
     index = get_index(kind)
     if isinstance(index, FileIndex) and index.companion_of:
         raise InputError(

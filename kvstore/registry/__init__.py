@@ -269,7 +269,7 @@ def _list_system_tables(system: System) -> list[LmdbTable]:
 
 
 def _list_maintained_names(system: System) -> list[str]:
-    """Return the names of the structures and derivations of a system, which every commit keeps up to date."""
+    """Return the names of a system's structures and derivations, the data that every commit derives from documents."""
     manifest = build_manifest(system)
     return [*manifest.structures, *manifest.derivations]
 

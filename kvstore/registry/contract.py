@@ -226,7 +226,7 @@ class MaintainedIndex(Index):
     """
 
     def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option | Choice]) -> None:
-        """Create an index with the name of ``derivation``, and with these options of CREATE INDEX."""
+        """Create an index named after ``derivation``, which computes its data; CREATE INDEX takes these ``options``."""
         self.name = derivation.name
         self.description = description
         self.options = options

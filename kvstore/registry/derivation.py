@@ -53,7 +53,7 @@ class StoredDerivation:
 
     @property
     def name(self) -> str:
-        """The name of the derivation."""
+        """The name of the derivation, the computation of data from single documents."""
         return self.derivation.name
 
     @property

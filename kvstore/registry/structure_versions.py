@@ -48,7 +48,7 @@ def read_versions(view: View) -> dict[str, int]:
 
 
 def write_versions(view: WriteView) -> None:
-    """Record in the store of ``view`` this kvstore's version of every structure and derivation that it keeps."""
+    """Record in the store of ``view`` this kvstore's version of all its derived data (structures and derivations)."""
     view.put(tables.META, _KEY, records.pack(_get_expected_versions(view)))
 
 

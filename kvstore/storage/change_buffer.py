@@ -115,7 +115,7 @@ class TableBuffer:
         self.num_added: int | None = None
 
     def copy(self) -> TableBuffer:
-        """Return an independent copy, which shares ``older_chains``, the layer that is never modified.
+        """Return an independent copy of the buffered changes, which shares the layer ``older_chains`` (never modified).
 
         If ``newer_chains`` is no longer small, both layers become ``older_chains`` in the copy. On average, a copy
         therefore copies only a few times as many entries as records were changed.
@@ -137,11 +137,11 @@ class TableBuffer:
         return other
 
     def __contains__(self, key: bytes) -> bool:
-        """True if the record with this key is changed."""
+        """True if the record with this key has buffered changes."""
         return key in self.newer_chains or key in self.older_chains
 
     def __bool__(self) -> bool:
-        """True if a record of the table is changed."""
+        """True if any record of the table has buffered changes."""
         return bool(self.newer_chains or self.older_chains)
 
     def get_chain(self, key: bytes) -> Chain:
@@ -200,9 +200,9 @@ class TableBuffer:
         return last_keys
 
     def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the ascending keys of ``older_chains``, and those only in ``newer_chains``; both are cached.
+        """Return the ascending keys of the changed records in ``older_chains``, and those only in ``newer_chains``.
 
-        ``_newer_keys`` has the ascending keys of the last call, and the keys that were added since then, unordered.
+        Both are cached: ``_newer_keys`` has the ascending keys of the last call, and those added since, unordered.
         """
         if self._older_keys is None:
             self._older_keys = sorted(self.older_chains)

@@ -266,7 +266,10 @@ class LazyIndexFile(Generic[Content]):
         return loaded_stamp is not None
 
     def reject(self, problem: str) -> None:
-        """Drop the content that was read, because of ``problem``; :meth:`get` returns None until the file changes."""
+        """Drop the content of this version of the file, because of ``problem``.
+
+        :meth:`get` returns None until the file changes.
+        """
         with self._load_lock:
             loaded_stamp, _ = self._stamp_and_content
             self._stamp_and_content = loaded_stamp, None
@@ -331,7 +334,7 @@ class Draft:
         _remove_parts(self.path, self._part_names)
 
     def discard(self) -> None:
-        """Remove files that were written and not published."""
+        """Remove the unfinished index file, and its parts (additional files), unless they were published."""
         if is_file_at(self._descriptor, self._partial_path):
             self._partial_path.unlink()
         for part in self._written_paths:
