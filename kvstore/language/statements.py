@@ -28,10 +28,8 @@ def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
 
 def _format_options(options: Mapping[str, Value]) -> str:
     """Return the clause WITH for some options, after a space; empty without options."""
-    assignments = ", ".join(
-        f"{format_identifier(option)} = {format_literal(value)}" for option, value in options.items()
-    )
-    return f" WITH ({assignments})" if options else ""
+    pairs = ", ".join(f"{format_identifier(option)} = {format_literal(value)}" for option, value in options.items())
+    return f" WITH ({pairs})" if options else ""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -424,8 +422,7 @@ class DescribeItem(Statement):
     key: str
 
     def __str__(self) -> str:
-        """Return the text of the statement."""
-        # The kind of an item is quoted like the name of a table.
+        """Return the text of the statement, in which the kind of the item is quoted like the name of a table."""
         return f"{DescribeTable(self.kind)} {format_literal(self.key)}"
 
 
