@@ -405,9 +405,10 @@ class PageAnalysis:
     ) -> LexborNode | None:
         """Return the element with the page's title if it is outside ``content``; None if it is inside or not found.
 
-        It is the first ``<h1>`` that is neither a link nor in navigation. If that is not outside, it is the element
-        with the text of ``<title>``, else with the ``title`` class, unless a heading has the text of ``<title>``. The
-        result is also None if the page declares its content (``is_declared``) and has such an ``<h1>`` inside.
+        The title is the first ``<h1>`` that is neither a link nor in navigation. If that is inside, or if there is
+        none, the title is the element with the text of ``<title>``, or else the ``title`` class. This element is not
+        searched if a heading has the text of ``<title>``, or if the page declares its content (``is_declared``) and
+        has such an ``<h1>`` in it.
         """
         is_inside = False
         for heading in self._landmarks.titles:

@@ -467,7 +467,7 @@ def _read_table_cells(first_line: str, next_lines: Iterator[str], separator: str
     remaining = first_line
     while True:
         *complete_cells, open_cell = remaining.split(separator)
-        cells[-1] += complete_cells[0] if complete_cells else ""
+        cells[-1] += complete_cells[0] if complete_cells else ""  # after T}, the rest of the cell that it ends
         cells += complete_cells[1:]
         if complete_cells:
             cells.append("")

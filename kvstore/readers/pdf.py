@@ -230,7 +230,6 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
             if id(line) in tables:
                 cells = [[" ".join(cell.text.split()) for cell in row.cells] for row in tables[id(line)]]
                 paragraphs.append(align_columns(cells))
-            num_lines = 1
             continue
         separator = (
             None
@@ -287,6 +286,7 @@ def _choose_separator(
         return None
     if _CLAUSE_START_PATTERN.match(line.text) and _CLAUSE_END_PATTERN.search(previous.text):
         return None
+    # A line of the usual length, or with a hyphen at its end, usually continues; a short line ends its paragraph.
     is_full = (
         len(previous.text) >= _SHORT_LINE_SHARE * usual_length or _HYPHENATED_PATTERN.search(previous.text) is not None
     )
@@ -296,7 +296,7 @@ def _choose_separator(
         return None
     if len(previous.cells) > 1:  # a definition continues below itself, a row of a table does not
         return " " if distance_right > em else None
-    if distance_right > _MIN_INDENT * em:
+    if distance_right > _MIN_INDENT * em:  # the line is indented
         max_offset = _MAX_ALIGNED_OFFSET * em
         is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < max_offset
         if _BULLET_PATTERN.match(previous.text):
@@ -305,6 +305,6 @@ def _choose_separator(
         if num_lines == 1 and not is_full and is_definition:
             return "\n"  # a term with its definition below it, to the right
         return " " if num_lines == 1 and is_continued and is_full else None
-    if distance_right < -_MIN_INDENT * em:
+    if distance_right < -_MIN_INDENT * em:  # only the first line of the paragraph is indented, or another part begins
         return " " if num_lines == 1 and is_full else None
     return " " if is_full else None

@@ -132,7 +132,7 @@ class RoffInterpreter:
                 yield RoffLine("", _BLOCK_MARK_PATTERN.sub("", _strip_comment(line)))
                 continue
             name, args = control[1], line[control.end() :]
-            if not name:
+            if not name:  # a lone control character
                 continue
             if name in ("if", "ie", "el"):
                 self._handle_condition(name, args)

@@ -71,6 +71,7 @@ def find_title(text: str) -> str | None:
             return _format_title(lines[:1])
         if all(_UNDERLINE_PATTERN.fullmatch(line) or _is_right_aligned(line, width) for line in lines):
             continue
+        # A centered title has a wide indentation, or a wider one than the paragraph below it.
         min_indent = min(_MIN_CENTERED_INDENT, get_indent(next_lines[0]) + _MIN_FURTHER_INDENT)
         is_centered = len(lines) <= _MAX_TITLE_LINES and max(map(get_indent, lines)) >= min_indent
         is_first_field = all(  # True for "Alarm code: 4711" above another line of this form
