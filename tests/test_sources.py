@@ -217,12 +217,12 @@ def test_patterns_include_files_whatever_their_suffixes(tree: Path) -> None:
 def test_files_covered_by_a_folder_and_a_pattern(tree: Path) -> None:
     (folder,) = find_sources([tree]).coverages
     (pattern,) = find_sources([tree / "**" / "*.md"]).coverages
-    assert [folder.contains(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [
+    assert [folder.covers(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [
         True,
         False,
         True,
     ]
-    assert [pattern.contains(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [
+    assert [pattern.covers(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [
         True,
         True,
         False,

@@ -430,7 +430,7 @@ class _IngestRun:
                     if record.key in self._seen_documents:
                         continue
                     location = record.source or record.key
-                    is_covered = any(coverage.contains(location) for coverage in coverages)
+                    is_covered = any(coverage.covers(location) for coverage in coverages)
                     if is_covered and not self._is_unreadable(root, location):
                         vanished_keys.append(record.key)
         self.report.removed += len(vanished_keys)

@@ -89,7 +89,7 @@ class Coverage:
     root: str
     accepts: Callable[[str], bool]
 
-    def contains(self, location: str) -> bool:
+    def covers(self, location: str) -> bool:
         """True if a file at this location, a path or an address, would be ingested from the root if it existed."""
         root = self.root.rstrip("/")
         # Older versions stored the path below the root as the location.

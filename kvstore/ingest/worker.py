@@ -184,7 +184,7 @@ def run_worker(
         pass
     except Exception as error:
         if _is_shortage(error):  # of the models; if a reader or a document runs out of memory, only its file fails
-            send(_describe_shortage(memory_bytes))
+            send(_build_shortage_message(memory_bytes))
         else:
             traceback.print_exc()
 
@@ -195,7 +195,7 @@ def main(memory_bytes: int) -> None:
     The process may use ``memory_bytes`` bytes of private memory; the memory map of the store does not count. The
     messages of the worker, with its results and errors, are written to standard output.
     """
-    shortage_message = frame_message(_describe_shortage(memory_bytes))  # later there is no memory for it
+    shortage_message = frame_message(_build_shortage_message(memory_bytes))  # later there is no memory for it
     limit_memory(memory_bytes)
     tasks = sys.stdin.buffer
     # Standard output is for messages, so output of libraries goes to standard error.
@@ -229,7 +229,7 @@ def main(memory_bytes: int) -> None:
         os._exit(1)
 
 
-def _describe_shortage(memory_bytes: int) -> tuple[str, str, str]:
+def _build_shortage_message(memory_bytes: int) -> tuple[str, str, str]:
     """Return the message to the ingesting process that a worker ran out of memory: tag, name of the error, reason.
 
     The reason includes ``memory_bytes``, the memory limit of the worker.

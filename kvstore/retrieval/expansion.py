@@ -65,10 +65,10 @@ def expand_entity(
             is_truncated = True
             break
         rows.append(row)
-    return _truncate(rows, display_name, limit) if is_truncated else rows
+    return _truncate_rows(rows, display_name, limit) if is_truncated else rows
 
 
-def _truncate(rows: Sequence[Relative], display_name: str, limit: int) -> list[Relative]:
+def _truncate_rows(rows: Sequence[Relative], display_name: str, limit: int) -> list[Relative]:
     """Return the first ``limit`` rows of an entity, and a row that reports that there are more."""
     kept_rows = rows[:limit]
     text = f"cut at {limit} rows; LIMIT n shows more"

@@ -75,7 +75,7 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
             graph = bind_index(state, COMMUNITY_GRAPH)
             if graph is None:
                 raise IndexUnavailableError("its file is missing, damaged or belongs to other communities")
-            layers = self._search(state, communities, graph)
+            layers = self._search_layers(state, communities, graph)
         except IndexUnavailableError as file_error:
             remedy = f"run REFRESH INDEX {COMMUNITIES.name} to rebuild it"
             problem = f"{file_error}; {remedy}"
@@ -84,10 +84,10 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
             except IndexUnavailableError as error:
                 message = f"index {COMMUNITY_GRAPH.name}: {file_error}, and {error}; {remedy}"
                 raise IndexUnavailableError(message) from error
-            layers = self._search(state, communities, graph)
+            layers = self._search_layers(state, communities, graph)
         return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)
 
-    def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
+    def _search_layers(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
         """Return the nearest existing nodes (entities or communities) of each searched layer, best first.
 
         ``graph`` is the search graph over both. Communities with a report by a model are ranked by the vector of the
