@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 Resource = TypeVar("Resource", bound="AsyncContext")
 
-#: Marks the end of an iterator, because StopIteration cannot be raised into a coroutine.
+#: The end of an iterator, because a coroutine cannot raise StopIteration.
 _END: Any = object()
 
 

@@ -168,7 +168,7 @@ def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
     These are the paragraphs with a bullet or below the first level. In a placeholder with several paragraphs, they are
     all paragraphs. A paragraph whose bullet is switched off is not an item.
     """
-    builder = BlockBuilder()  # combines consecutive items to lists
+    builder = BlockBuilder()  # combines consecutive items into lists
     paragraphs = [(paragraph, _get_paragraph_text(paragraph._p)) for paragraph in shape.text_frame.paragraphs]
     nonblank_paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text.strip()]
     is_list = shape.is_placeholder and (
