@@ -291,7 +291,7 @@ class WorkerActor:
     def take_messages(self) -> bytes:
         """Remove the worker's messages since the last call from the buffer, and return them; wait for the first.
 
-        The wait ends after ``_HEARTBEAT_SECONDS``.
+        Return b"" if there are none after ``_HEARTBEAT_SECONDS``.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._messages, _HEARTBEAT_SECONDS)

@@ -198,7 +198,7 @@ class Units:
         return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
     def get_vectors(self, ids: Sequence[int]) -> Matrix:
-        """Return the vectors of the units (sentences) with these ids, of length 1, shape (n, dimension)."""
+        """Return the vectors, of length 1, of the units (sentences) with these ids, shape (n, dimension)."""
         split_ids = list(map(split_vector_id, ids))  # (document, number of the unit in it)
         documents = self._load_document_units(document for document, _ in split_ids)
         return self._parts.vectors.gather(

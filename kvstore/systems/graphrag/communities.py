@@ -161,7 +161,7 @@ class Communities(StoredCommunities):
         return self.list_chunk_groups([community])[0]
 
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[HomeChunk]]:
-        """Return, for each community, its and its descendants' existing chunks, largest share of names in it first."""
+        """Return, for each community, the existing chunks of it or its descendants, largest share of names first."""
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
             existing_chunks = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)

@@ -390,7 +390,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
 def _fetch_best_reports(query: Query, scored: ScoredCommunities) -> dict[int, Hit]:
     """Return reports on the :data:`_NUM_RATED` communities with the highest scores, by community, best first.
 
-    A community is omitted if no part of its report may be shown (deleted chunks, excluded documents).
+    A community is omitted if its chunks were deleted, or if its documents do not match the query's condition.
     """
     best_first = np.lexsort((scored.communities, -scored.scores))
     community_ids = scored.communities[best_first[:_NUM_RATED]].tolist()
