@@ -223,7 +223,7 @@ class BatchedChanges:
         if new_value is not None:
             fact_kind.check_consistency(new_value, partial(self.find_fact, fact_kind))
         if isinstance(fact_kind, DocumentFact):
-            self._record_digest(str(key))
+            self._record_digest(str(key))  # so that :meth:`replay` detects another version of the document
         self.pending.put_fact(fact_kind, key, new_value or None)
         if fact_kind in list_context_facts(self._settings):
             self._reembed_document(str(key))

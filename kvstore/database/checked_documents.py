@@ -92,8 +92,8 @@ def chunk_changed_documents(
     """Return the documents that differ from the stored ones, by their index in the batch.
 
     They are cut into chunks, unless only their metadata changes. A later document with the key of a changed one is also
-    included, because the earlier one changes the store. Without ``replace``, documents whose keys are stored are left
-    out.
+    included, because by then the earlier one has replaced the stored document. Without ``replace``, documents whose
+    keys are stored are left out.
     """
     pending_documents: dict[int, PendingDocument] = {}
     changed_keys: set[str] = set()

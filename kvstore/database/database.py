@@ -71,9 +71,9 @@ class Database(Handle):
         checked_documents = validate_documents(documents, Transaction.put)
         with self.state() as state:
             pending_documents = chunk_changed_documents(state, checked_documents, replace=replace)
-        changes = self._put_pending(list(pending_documents.values()), replace=replace)
-        changes_by_index = dict(zip(pending_documents, changes, strict=True))
-        return [changes_by_index.get(index, False) for index in range(len(checked_documents))]
+        change_flags = self._put_pending(list(pending_documents.values()), replace=replace)
+        flags_by_index = dict(zip(pending_documents, change_flags, strict=True))
+        return [flags_by_index.get(index, False) for index in range(len(checked_documents))]
 
     def _put_pending(self, documents: Sequence[PendingDocument], *, replace: bool = True) -> list[bool]:
         """Store documents in one transaction, and return for each True if it changes anything.

@@ -322,7 +322,7 @@ class ModelExtraction:
             allowed = None
             if self._condition is not None:
                 allowed = filter_documents(state, self._condition, self._parameters).allowed
-            overhead, frame_tokens = self._measure_overhead()
+            overhead, frame_tokens = self._measure_overhead()  # the tokens of a request, and around each passage
             passages, num_documents, copied_texts = self._collect_passages(state, allowed, frame_tokens)
             token_budget = self._compute_token_budget(passages, overhead)
             unwritten_passages = [passage for passage in passages if not passage.is_written]

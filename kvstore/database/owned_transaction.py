@@ -107,7 +107,7 @@ class OwnedTransaction(Queryable):
             try:
                 self._apply()
                 is_applied = True
-            except MapFull:
+            except MapFull:  # LMDB's map is too small; the changes are applied again in a larger one
                 is_applied = False
             if not self._changes.has_applied:
                 self._close()

@@ -65,7 +65,10 @@ def has_predicate(phrases: Sequence[Sequence[str]]) -> bool:
     True
     """
     is_in_capitals = " ".join(chain.from_iterable(phrases)).isupper()
-    return any(find_verb(phrase, index == 0, is_in_capitals) is not None for index, phrase in enumerate(phrases))
+    return any(
+        find_verb(phrase, begins_sentence=index == 0, is_in_capitals=is_in_capitals) is not None
+        for index, phrase in enumerate(phrases)
+    )
 
 
 def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capitals: bool = False) -> int | None:

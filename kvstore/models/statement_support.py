@@ -222,7 +222,7 @@ class _WrittenStatement:
             if sum(missing_counts) <= self.max_missing and self._agrees_with([sentence], passage):
                 return True
             if sentence.refers_back and previous_sentence is not None:
-                num_missing = sum(map(min, previous_counts, missing_counts))
+                num_missing = sum(map(min, previous_counts, missing_counts))  # each clause in the better of the two
                 if num_missing <= self.max_missing and self._agrees_with([previous_sentence, sentence], passage):
                     return True
             previous_sentence, previous_counts = sentence, missing_counts

@@ -111,11 +111,13 @@ class StructuredModel:
         """Create a client of ``model``; all its requests together may send ``max_tokens`` tokens (None: any number)."""
         self.model = model
         self.max_tokens = max_tokens
+        #: The number of answered requests.
         self.num_calls = 0
         #: The number of invalid answers.
         self.num_refused = 0
         #: The number of consecutive requests without a valid answer.
         self.num_failures = 0
+        #: The tokens of the answered requests and of their answers.
         self.sent_tokens = 0
         self.written_tokens = 0
         #: The number of consecutive invalid answers to prompts for which there is a simpler prompt to fall back to.

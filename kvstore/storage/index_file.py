@@ -415,10 +415,10 @@ def _remove_parts(path: Path, used_names: Collection[str]) -> None:
 
 @contextlib.contextmanager
 def open_draft(path: Path) -> Iterator[Draft]:
-    """Lock and open the unfinished file of the index file at ``path``; the block writes and publishes the draft.
+    """Lock and open the partial file that becomes the index file at ``path`` once the block publishes the draft.
 
     Files not published when the block ends are removed; a file left by a killed process is overwritten. Raises
-    IndexUnavailableError if another process or thread is building it, or if the directory is not writable.
+    IndexUnavailableError if another process or thread is building the index, or if the directory is not writable.
     """
     partial_path = build_partial_path(path)
     descriptor = None

@@ -378,6 +378,7 @@ class PageReleaser:
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
             self._unchecked_reads[looked_up] = 0
             total_bytes, mapped_bytes = measure_memory()
+            # The rest of the mapped bytes are pages of this file. Other files can have been unmapped meanwhile.
             self._other_bytes = min(self._other_bytes, mapped_bytes)
             if mapped_bytes > self._other_bytes + MAX_MAPPED_BYTES and (not looked_up or total_bytes > MIN_TOTAL_BYTES):
                 self._release()

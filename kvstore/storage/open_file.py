@@ -334,7 +334,7 @@ class OpenFile:
                 except OvertakenError:
                     pass  # overtaken by another process; its commit is read instead
                 finally:
-                    transaction.abort()
+                    transaction.abort()  # has no effect after the commit
                     self.gate.leave()
             self.handles = handles
 

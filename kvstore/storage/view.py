@@ -175,6 +175,7 @@ class LmdbView:
         Raises CorruptionError for damage.
         """
         transaction = self._get_transaction()
+        # As in :meth:`get_many`, a snapshot keeps the pages longer than a write transaction.
         self._owner.page_releaser.count_reads(len(prefixes), looked_up=not self.writable)
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
@@ -208,6 +209,7 @@ class LmdbView:
         Raises CorruptionError for damage.
         """
         transaction = self._get_transaction()
+        # As in :meth:`get_many`, a snapshot keeps the pages longer than a write transaction.
         self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         try:
@@ -228,7 +230,7 @@ class LmdbView:
         return last_records
 
     def count(self, table: str) -> int:
-        """Return the number of records in ``table``; raise CorruptionError for damage."""
+        """Return the number of records in ``table`` with its buffered changes; raise CorruptionError for damage."""
         transaction = self._get_transaction()
         try:
             stored_table = transaction.find_table(table)

@@ -123,8 +123,8 @@ class WriteTransaction(LmdbView):
     def clear(self, table: str) -> None:
         """Remove every record of ``table``. If the table is buffered, first merge the whole buffer into all tables.
 
-        Clearing the table of the change buffer drops the buffered changes of all tables. An error of LMDB rolls the
-        transaction back.
+        The buffer then has no changes of the table. Clearing the table of the change buffer itself drops the buffered
+        changes of all tables. An error of LMDB rolls the transaction back.
         """
         if table == engine_tables.RECENT:
             self._cached_buffer = self._committed_buffer = ChangeBuffer()
@@ -199,7 +199,7 @@ class WriteTransaction(LmdbView):
         except BaseException:  # an interruption: the commit has ended nevertheless
             self._end()
             raise
-        self._owner.register_commit(self._created_tables)
+        self._owner.register_commit(self._created_tables)  # so that later transactions find the created tables
         if self._cached_buffer is not None:
             self._owner.buffer_reader.buffer = self._cached_buffer  # so that its segments are not read again
         self._end()
