@@ -504,6 +504,22 @@ def test_a_cache_that_cannot_be_written_leaves_torch(monkeypatch: pytest.MonkeyP
         open_embedder(f"sentence-transformers-int8:{mapped_model}").embed_query("text")
 
 
+def test_an_export_that_cannot_be_read_leaves_torch(monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+    def export(write: Any, folder: Path, **options: Any) -> None:
+        if folder.is_relative_to(empty_cache):
+            raise PermissionError(13, "Permission denied")
+
+    def refuse(folder: Path) -> Any:
+        raise ValueError(f"{folder} contains no usable exported model")
+
+    monkeypatch.setattr(sentence_transformer, "find_first_missing", lambda packages: None)
+    monkeypatch.setattr(sentence_transformer, "export_model", export)
+    monkeypatch.setattr(sentence_transformer, "OnnxRuntime", refuse)
+    monkeypatch.setattr(sentence_transformer, "TorchRuntime", lambda *names, device: "torch")
+    embedder: Any = open_embedder("sentence-transformers:some/model")
+    assert embedder._open_runtime() == "torch"
+
+
 @pytest.mark.slow
 def test_an_export_that_differs_is_not_used(
     monkeypatch: pytest.MonkeyPatch, empty_cache: Path, mapped_model: Path

@@ -108,7 +108,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         except (EmbedderError, ValueError) as error:
             return self._fall_back_to_torch(str(error))
         with (
-            contextlib.suppress(OSError, EmbedderError),
+            contextlib.suppress(OSError, ValueError, EmbedderError),
             tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder,
         ):
             # A BERT is exported in less than a second; tracing it again in each process takes longer than the export

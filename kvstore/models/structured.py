@@ -140,7 +140,7 @@ class StructuredModel:
         After an invalid answer, the prompt is sent again with the error, at most ``max_attempts`` times in all. If it
         has ``build_simpler``, the simpler prompt is sent instead; after several invalid answers to prompts that have a
         simpler one, only simpler prompts are sent. Raises TokenLimitError if the first request would exceed the limit,
-        InvalidAnswerError if no answer matched the schema, and the errors of :meth:`LanguageModel.write`.
+        InvalidAnswerError if no answer was valid, and the errors of :meth:`LanguageModel.write`.
         """
         if prompt.build_simpler is not None and self._num_invalid_first_answers >= _MAX_INVALID_FIRST_ANSWERS:
             prompt = prompt.build_simpler()

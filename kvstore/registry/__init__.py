@@ -193,21 +193,21 @@ def _check_new_names(system: System) -> None:
         (
             "structure or derivation",
             set(_list_maintained_names(system)),
-            {name for registered in SYSTEMS.values() for name in _list_maintained_names(registered)},
+            {name for other in SYSTEMS.values() for name in _list_maintained_names(other)},
         ),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
         ("kind of index", {index.name for index in system.indexes}, INDEXES.keys()),
         (
             "kind of fact",
             {fact.name for fact in system.facts},
-            {fact.name for registered in SYSTEMS.values() for fact in registered.facts},
+            {fact.name for other in SYSTEMS.values() for fact in other.facts},
         ),
         ("table", {table.name for table in system.tables}, SQL_TABLES.keys()),
         (
             "kind of thing to DESCRIBE",
             {description.name for description in system.descriptions},
             {"document", "entity", "strategy"}  # the kinds that need no system
-            | {description.name for registered in SYSTEMS.values() for description in registered.descriptions},
+            | {description.name for other in SYSTEMS.values() for description in other.descriptions},
         ),
     ):
         for name in names & taken_names:
