@@ -72,8 +72,8 @@ class LookupCounts:
     def take_batch(self) -> Iterator[Mapping[str, int]]:
         """Remove some counts and yield them, for the ``with`` block to write; add them again if the block raises.
 
-        There are at most ``_MAX_NAMES_PER_COMMIT``. Only one caller gets a count, so it is written once, even if other
-        threads commit at the same time.
+        A batch has at most ``_MAX_NAMES_PER_COMMIT`` counts. Only one caller gets a count, so it is written once, even
+        if other threads commit at the same time.
         """
         with self._lock:
             counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_NAMES_PER_COMMIT))}
@@ -121,11 +121,15 @@ class OpenStore:
         self.settings = settings
         #: Settings of a newly created store that will be chosen by the language of its first documents.
         self._undecided_settings = undecided_settings
+        #: The lookups that are not added to the stored temperatures yet.
         self.lookups = LookupCounts()
         #: The use of language models that is not recorded in the store yet.
         self.spending: deque[Spending] = deque()
+        #: The index files that are open, and their caches.
         self.open_indexes = OpenIndexes(environment)
+        #: The names of tree nodes, and the sentences about them, in the last state that needed them.
         self.node_cache = NodeCache()
+        #: Compacts the data file if it has grown much since it was opened.
         self.growth = GrowthTracker(environment)
         #: The open handles; a handle that is garbage-collected without being closed no longer counts.
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
@@ -304,7 +308,7 @@ class OpenStore:
         return True
 
     def build_state(self, snapshot: View) -> State:
-        """Return the state of a snapshot; it uses this store's open indexes and its cache of decoded tree nodes."""
+        """Return the state of a snapshot; it uses the store's open indexes and its cache of names of tree nodes."""
         return State(snapshot, self.settings, self.open_indexes, self.node_cache)
 
     def load_models(self) -> None:

@@ -189,7 +189,7 @@ def _find_subjects(
         candidates = sentence.words if lacks_subject else sentence.words[:1]
         spans += [WordSpan(position, position) for position, word in enumerate(candidates) if word in _SUBJECT_PRONOUNS]
     if is_titled and lacks_subject:
-        spans.append(IMPLIED_SUBJECT)  # nothing stands for the subject
+        spans.append(IMPLIED_SUBJECT)  # the sentence need not mention the subject
         if sentence.words[0] in ("the", "this") and not predicate_nouns.isdisjoint(sentence.words[1:2]):
             spans.append(WordSpan(0, 1))
     return spans

@@ -295,8 +295,9 @@ class WrittenFact(DocumentFact[ModelTexts]):
     ) -> ModelTexts | None:
         """Return the texts in ``value`` whose passages the document still has; the result can be empty.
 
-        Texts that were stored without a passage are assigned to one. ``document`` returns the current document.
-        ``same_text`` has no effect: passages are compared even if the document's text is the same.
+        Texts that were stored without a passage are assigned to one, whose other texts they replace. ``document``
+        returns the current document. ``same_text`` has no effect: passages are compared even if the document's text is
+        the same.
         """
         passages = {passage.digest: passage for passage in self.list_passages(document())}
         texts_by_digest = {digest: texts for digest, texts in value.by_digest.items() if digest in passages}
