@@ -87,6 +87,27 @@ def test_triples_of_the_best_chunks_lead_to_the_chunks_of_their_names(film_store
     assert film_store.retrieve(question, where="key <> 'brandt'").hits
 
 
+@pytest.mark.parametrize("keys", [("falk", "marsh"), ("marsh", "falk")])
+def test_the_best_triple_comes_first_whatever_the_order_of_the_documents(
+    film_store: kvstore.Store, keys: tuple[str, str]
+) -> None:
+    titles = {"falk": "Ines Falk", "marsh": "Lena Marsh"}
+    for key in keys:
+        film_store.put(key, f"{titles[key]} taught singing until she was ninety, as Ines Falk did.", title=titles[key])
+    triples = [
+        ("Otto Brandt", "was taught by", "Ines Falk"),
+        ("Otto Brandt", "was taught, a director, by", "Lena Marsh"),
+    ]
+    film_store.put_triples("brandt", triples)
+    steps = {step.name: step for step in film_store.retrieve("Who taught Otto Brandt, a director?").steps}
+    assert steps["names that triples join"].detail == "otto brandt → lena marsh; otto brandt → ines falk"
+
+
+def test_a_walk_can_start_at_names_alone(film_store: kvstore.Store) -> None:
+    """Each of the names is in several chunks, so all costs of the walk are integers."""
+    assert film_store.retrieve("Who was Nora Quill?", using="graph", options={"passages": 0}).hits
+
+
 @pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
 def test_both_sides_of_a_comparison_are_followed(film_store: kvstore.Store, strategy: str) -> None:
     question = "Are the directors of Blue Harbour and Red Meadow from the same town?"

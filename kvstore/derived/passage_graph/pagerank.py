@@ -318,7 +318,7 @@ class _WeightedRows:
         ``degrees`` has the number of chunks of some of the entities, by node. For other entities, it is read. All
         chunks have the same cost, a typical number of entities.
         """
-        costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
+        costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()], np.float64)
         unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]
         if unknown:
             request = EntityDegreesRequest(nodes[unknown].astype(np.uint32))

@@ -330,11 +330,9 @@ def _add_triple_chunks(
     cosine_factors = scale_to_best(answer.cosines[is_allowed]) ** _JOINED_EXPONENT
     bonuses = _JOINED_BONUS * answer.matches[is_allowed] * cosine_factors
     candidates = set(chunks.tolist())
-    paths = {
-        chunk: f"triple: {pair_text}"
-        for chunk, pair_text in zip(joined_chunks.tolist(), compress(pair_texts, is_allowed), strict=True)
-        if chunk not in candidates
-    }
+    joined_rows = list(zip(joined_chunks.tolist(), compress(pair_texts, is_allowed), strict=True))
+    # Of several triples that lead to a chunk, the path names the best, whose row is the first.
+    paths = {chunk: f"triple: {text}" for chunk, text in reversed(joined_rows) if chunk not in candidates}
     all_chunks = merge_distinct(chunks, joined_chunks)
     all_scores = np.zeros(len(all_chunks))
     np.maximum.at(all_scores, np.searchsorted(all_chunks, joined_chunks), bonuses)

@@ -27,7 +27,7 @@ _MAX_NAME_CHUNKS = 200
 
 
 class JoinedChunks(NamedTuple):
-    """Chunks of names that triples join to a question, one row per name and chunk.
+    """Chunks of names that triples join to a question, one row per name and chunk, those of the best triple first.
 
     ``matches`` has the score of each row's triple as a fraction of the best score, and ``cosines`` the cosine of its
     chunk with the question without its names. ``pairs`` are the two names that the triple of each row joins.
@@ -78,13 +78,16 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
         # The chunks are grouped by entity, and ``bounds`` are the borders of the groups.
         chunk_entities = np.repeat(answer.request.entities, np.diff(neighborhood.rows.bounds)).tolist()
-        is_joined = np.array([entity in match_by_entity for entity in chunk_entities], np.bool_)
-        chunk_matches = [match_by_entity[entity] for entity in chunk_entities if entity in match_by_entity]
+        # The rows are in the order of the matches, because the order of entity ids depends on earlier changes.
+        ranks = {entity: rank for rank, entity in enumerate(match_by_entity)}
+        row_ranks = np.array([ranks.get(entity, len(ranks)) for entity in chunk_entities], np.int64)
+        rows = np.argsort(row_ranks, kind="stable")[: np.count_nonzero(row_ranks < len(ranks))]
+        row_matches = [match_by_entity[chunk_entities[row]] for row in rows.tolist()]
         return JoinedChunks(
-            chunks=neighborhood.rows.chunks[is_joined],
-            matches=scale_to_best(np.array([match.score for match in chunk_matches])),
-            cosines=neighborhood.cosines[is_joined].astype(np.float64),
-            pairs=[match.names for match in chunk_matches],
+            chunks=neighborhood.rows.chunks[rows],
+            matches=scale_to_best(np.array([match.score for match in row_matches])),
+            cosines=neighborhood.cosines[rows].astype(np.float64),
+            pairs=[match.names for match in row_matches],
         )
 
 
