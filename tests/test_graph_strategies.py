@@ -108,6 +108,16 @@ def test_a_walk_can_start_at_names_alone(film_store: kvstore.Store) -> None:
     assert film_store.retrieve("Who was Nora Quill?", using="graph", options={"passages": 0}).hits
 
 
+def test_every_number_that_an_option_of_a_walk_allows_gives_hits(film_store: kvstore.Store) -> None:
+    options = film_store.describe_strategy("graph").options
+    for name, option in options.items():
+        for value in (option.low, option.high):
+            hits = film_store.retrieve(
+                "Where did the family of Nora Quill sell rope?", using="graph", options={name: value}
+            ).hits
+            assert hits and all(np.isfinite(hit.score) for hit in hits), name
+
+
 @pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
 def test_both_sides_of_a_comparison_are_followed(film_store: kvstore.Store, strategy: str) -> None:
     question = "Are the directors of Blue Harbour and Red Meadow from the same town?"

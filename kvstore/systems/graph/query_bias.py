@@ -53,7 +53,8 @@ class QueryBias:
         strength · cosine / cosine of the best chunk of the store, and 1 for a negative cosine.
         """
         if len(chunks):
-            factors = np.exp(self._scale * np.maximum(0.0, cosines))
+            # A single-precision number overflows at a strength of 89.
+            factors = np.exp(self._scale * np.maximum(0.0, cosines), dtype=np.float64)
             all_chunks = np.concatenate((self.chunks, chunks))
             order = np.argsort(all_chunks)
             self.chunks = all_chunks[order]
