@@ -399,6 +399,11 @@ def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) ->
     assert (path / "data.mdb").read_bytes() == before
 
 
+def test_infinities_are_text_in_json(client: Any) -> None:
+    response = client.get("/sql.json", params={"sql": "SELECT 9e999, -9e999, 1.5, x'00'"})
+    assert json.loads(response.text, parse_constant=pytest.fail)["rows"] == [["inf", "-inf", 1.5, "00"]]
+
+
 def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
     def build_number_query(count: int) -> str:
         return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {count}) SELECT i FROM n"

@@ -72,9 +72,9 @@ def test_every_tool_reports_its_results(voyages_store: kvstore.Store) -> None:
         "+0 India in places",
         "+1 Darjeeling (under India) in places: Darjeeling is under India",
     ]
-    selected = {"sql": "SELECT key, x'00' FROM documents WHERE bytes < ?", "parameters": [60]}
+    selected = {"sql": "SELECT key, x'00', 9e999 AS inf FROM documents WHERE bytes < ?", "parameters": [60]}
     _, (rows,), _ = split_quotations(tools.call("select", selected))
-    assert rows == '["key", "x\'00\'"]\n["tea", "00"]\n["secret/plan", "00"]'
+    assert rows == '["key", "x\'00\'", "inf"]\n["tea", "00", "inf"]\n["secret/plan", "00", "inf"]'
     description, (text,), _ = split_quotations(tools.call("document", {"key": "tea", "start": 25}))
     assert description == "tea (On tea), 57 bytes"
     assert text == "Robert Fortune took it to India."

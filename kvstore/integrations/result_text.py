@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 import kvstore
 
 from ..answering.prompt import Quotation, sanitize_slice, to_one_line
+from ..rendering.row_formats import is_infinite
 
 #: The prefix of a document's URI; the percent-encoded key follows.
 SCHEME = "kvstore:///"
@@ -187,11 +188,12 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
 def to_json_value(value: Any) -> Any:
     """Convert a value of an SQL result to a JSON value: bytes become hexadecimal digits, and other values text.
 
-    Numbers and None are unchanged. Text is sanitized like quoted document text, so that it cannot end a quotation.
+    Finite numbers and None are unchanged. Text is sanitized like quoted document text: it cannot end a quotation.
     """
     if isinstance(value, bytes):
         return value.hex()
-    return value if value is None or isinstance(value, (int, float)) else sanitize_slice(str(value))
+    is_json = value is None or (isinstance(value, (int, float)) and not is_infinite(value))
+    return value if is_json else sanitize_slice(str(value))
 
 
 def format_outcome(answer: Mapping[str, Any]) -> str:

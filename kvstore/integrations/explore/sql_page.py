@@ -12,7 +12,7 @@ import kvstore
 
 from ...errors import InputError, KvstoreError
 from ...language.statement_completion import complete_statement
-from ...rendering.row_formats import ROW_FORMATS, format_plain
+from ...rendering.row_formats import ROW_FORMATS, format_plain, is_infinite
 from ..saved_queries import delete_query, load_queries, save_query
 from ..store_catalog import StoreCatalog
 from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
@@ -87,7 +87,8 @@ def build_content(request: PageRequest) -> PageContent:
     has_other_pages = not request.as_data and (total is None or total > _MAX_SHOWN_ROWS)
     content |= {
         "columns": list(cursor.columns),
-        "rows": [list(row) for row in rows],
+        # JSON has no infinities; they become text, as in CSV.
+        "rows": [[format_plain(value) if is_infinite(value) else value for value in row] for row in rows],
         "total": total,
         "message": None if has_other_pages else cursor.message,
         "milliseconds": milliseconds,
