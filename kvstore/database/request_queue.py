@@ -26,8 +26,9 @@ class RequestQueue:
         """Queue ``requests``; the largest sets the initial maximum number of passages."""
         self._requests = deque(requests)
         self._max_passages = max(map(len, self._requests), default=1)
-        #: The number of consecutive complete answers, and the number after which the maximum is doubled.
+        #: The number of consecutive complete answers to requests of the maximum size.
         self._num_complete_answers = 0
+        #: The number of such answers after which the maximum is doubled.
         self._answers_to_grow = _ANSWERS_TO_GROW
 
     def __len__(self) -> int:

@@ -93,11 +93,12 @@ class LanguageModel:
             )
         except ModelError as problem:
             raise self._add_model_name(problem) from None
-        #: The numbers of answered requests, of the tokens sent and written (as the server counts them, or estimated),
-        #: and of unusable answers.
+        #: The number of answered requests.
         self.num_calls = 0
+        #: The numbers of tokens sent and written, as the server counts them, or estimated.
         self.sent_tokens = 0
         self.written_tokens = 0
+        #: The number of unusable answers.
         self.num_refused = 0
         #: The optional fields of a request that the model rejects.
         self._rejected_fields: set[str] = set()

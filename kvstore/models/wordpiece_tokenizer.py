@@ -154,8 +154,10 @@ class _CharacterForms(dict[int, str]):
         if hashlib.sha256(data).hexdigest() != _CHARACTERS_DIGEST:
             raise ValueError(f"{CHARACTERS_FILE} is damaged")
         table = json.loads(data)
-        #: The bounds of the ranges of characters that are removed, and that are words by themselves.
-        self._removed_ranges, self._separate_ranges = _parse_ranges(table["removed"]), _parse_ranges(table["separate"])
+        #: The bounds of the ranges of characters that are removed.
+        self._removed_ranges = _parse_ranges(table["removed"])
+        #: The bounds of the ranges of characters that are words by themselves.
+        self._separate_ranges = _parse_ranges(table["separate"])
         # Each entry of "forms" is a character and its replacement.
         self._forms = {ord(entry[0]): entry[1:] for entry in table["forms"].split(" ")}
         self._forms |= dict.fromkeys(map(ord, table["spaces"]), " ")

@@ -232,9 +232,11 @@ class ChangeBuffer:
 
     def __init__(self) -> None:
         """Create a buffer without segments (stored batches of changes)."""
-        #: The keys of the segments, oldest first, and the total size of their values in bytes.
+        #: The keys of the segments, oldest first.
         self.segment_keys: tuple[bytes, ...] = ()
+        #: The total size of the values of the segments in bytes.
         self.bytes = 0
+        #: The buffered changes of each table, by its name.
         self._tables: dict[str, TableBuffer] = {}
 
     def copy(self) -> ChangeBuffer:

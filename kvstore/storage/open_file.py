@@ -419,7 +419,7 @@ class OpenFile:
         """Replace the data file with a file that ``write`` creates; this thread must hold the writer lock.
 
         A repair does this. Raises TransactionError if another process has the file open, or a transaction of this
-        process is not over after ``wait`` seconds. ``write`` may open snapshots, and must close them.
+        process has not ended after ``wait`` seconds. ``write`` may open snapshots, and must close them.
         """
         with (
             self._open_lock.hold_exclusively(),

@@ -63,8 +63,9 @@ class WriteTransaction(LmdbView):
         self._thread = get_ident()  # only this thread may use the transaction
         self._created_tables: dict[str, Handle] = {}
         self._num_changes = 0  # so that a scan can detect a change while it runs
-        #: The buffered changes of this transaction, and their size in bytes.
+        #: The buffered changes of this transaction, by table.
         self._own_changes: dict[str, TableChanges] = {}
+        #: The size of these changes in bytes.
         self._own_bytes = 0
         #: False once the transaction is too large for the change buffer, and writes to the tables directly.
         self._is_buffering = True
@@ -72,9 +73,10 @@ class WriteTransaction(LmdbView):
         self._appends_directly = False
         #: The last key of each table before this transaction wrote to the table itself.
         self._last_keys: dict[str, bytes] = {}
-        #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
+        #: The change buffer as the last commit left it.
         self._committed_buffer = ChangeBuffer()
         used_bytes = owner.data.used_bytes
+        #: The size of the change buffer in bytes at which it is merged into the tables.
         self._max_buffer_bytes = min(
             max(used_bytes // change_buffer.STORE_DIVISOR, change_buffer.MIN_BYTES), change_buffer.MAX_BYTES
         )
