@@ -86,6 +86,7 @@ class Handle(ClosedOnExit, Queryable):
         self._last_transaction: weakref.ref[Transaction] | None = None
         #: The transaction that BEGIN opened in each thread. When a thread ends, its transaction is rolled back.
         self._open_transactions = threading.local()
+        #: True while :meth:`close` runs; a transaction that begins meanwhile is rolled back.
         self._is_closing = False
         with store.lock:
             store.environment.require_open()

@@ -57,6 +57,7 @@ class IndexManager:
         self._embed = embed
         self._file_builder = IndexBuilder(open_indexes.environment, settings, embed)
         self._lock = threading.Lock()
+        #: The background thread that extends indexes, or None.
         self._thread: threading.Thread | None = None
         self._stop_requested = threading.Event()
         #: For each kind, the next chunk id below which an extension cannot be due yet.

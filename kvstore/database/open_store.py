@@ -49,6 +49,7 @@ class LookupCounts:
     def __init__(self) -> None:
         """Create an empty collection of counts."""
         self._lock = threading.Lock()
+        #: The number of lookups of each name (normal form) that are not written to the store yet.
         self._counts: Counter[str] = Counter()
         self._thread = threading.local()  # ``paused``: do not count the lookups of this thread
 

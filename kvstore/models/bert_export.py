@@ -145,7 +145,9 @@ class BertGraph:
 
         self._helper, self._numpy = helper, numpy_helper
         self._weights = weights
+        #: The ONNX tensors of the constants, by name.
         self._constants: dict[str, Any] = {}
+        #: The ONNX nodes (operations), in the order of execution.
         self._nodes: list[Any] = []
 
     def add_bert(self, config: Mapping[str, Any], *, use_mean: bool) -> None:

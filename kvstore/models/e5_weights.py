@@ -53,6 +53,7 @@ class E5Weights:
                 f"{INSTALL_LANGUAGES} again"
             )
         self._data: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+        #: The offset and the size in bytes of each tensor in the file, by name.
         self._tensors: dict[str, tuple[int, int]] = {}
         self._read_directory()
 

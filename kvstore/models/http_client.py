@@ -166,6 +166,7 @@ class _Connections:
     def __init__(self) -> None:
         """Start the thread of the event loop in which all requests run; connections are opened on first use."""
         self._loop = asyncio.new_event_loop()
+        #: The httpx client for each set of values of the environment variables for proxies and certificates.
         self._clients: dict[tuple[str | None, ...], Any] = {}
         threading.Thread(target=self._loop.run_forever, name=_THREAD, daemon=True).start()
 

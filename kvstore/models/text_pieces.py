@@ -37,6 +37,7 @@ class TextPieces(ClosedOnExit, Iterator[str], Generic[Result]):
     def __init__(self, pieces: Generator[str, None, Result]) -> None:
         """Wrap a generator that yields the pieces of a text, and at its end returns a result, such as the answer."""
         self._pieces = pieces
+        #: The result, once the generator has returned it.
         self._results: list[Result] = []
 
     def __next__(self) -> str:

@@ -335,6 +335,7 @@ class SharedOpenLock:
         self.path = path
         #: Device and inode of the locked file; None if it is not locked.
         self.identity: FileIdentity | None = None
+        #: The descriptor of the locked file; None if it is not locked.
         self._descriptor: int | None = None
         #: The descriptor of the file that will replace the locked one, or None.
         self._successor: int | None = None

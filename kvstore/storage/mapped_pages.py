@@ -133,6 +133,7 @@ class VerifiedTransaction:
         self.lmdb = transaction
         self._pages = pages
         self._handles = handles
+        #: The tables used so far, by name, including those that this transaction created.
         self._tables: dict[str, WritableTable] = {}
         #: The number of the commit that this transaction makes.
         self.change = change

@@ -25,6 +25,7 @@ class MeasuredView:
     def __init__(self, view: View) -> None:
         """Wrap ``view`` to count the reads through it, and the pages that they touch."""
         self._view = view
+        #: The numbers of the memory pages that hold the values read.
         self._pages: set[int] = set()
         #: The number of calls to the methods that read.
         self.reads = 0

@@ -59,6 +59,7 @@ class TransactionGate:
         #: which are written in Python, can leave it locked.
         self.lock = threading.RLock()
         self.condition = threading.Condition(self.lock)
+        #: The number of open transactions.
         self.num_open = 0
         #: True while transactions are excluded.
         self.is_exclusive = False

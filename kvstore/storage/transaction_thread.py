@@ -36,6 +36,7 @@ class _Task:
         self._start_lock = threading.Lock()  # acquired by the first :meth:`run`, and never released
         #: True once the function has ended.
         self.is_done = False
+        #: What the function returned, and the exception that it raised, or None.
         self.result: Any = None
         self.error: BaseException | None = None
 
