@@ -714,3 +714,22 @@ def test_rows_of_two_tables_with_the_same_keys_are_all_there(tmp_path: Path) -> 
         (folder / "items.csv").unlink()
         store.ingest(folder, prune=True)
         assert sorted(store.keys()) == ["1", "3", "talks.json:1"] and "Ann" in store.get("1").text
+
+
+@pytest.mark.parametrize("more_rows", ["", "3,Cy\n3,Di\n"])  # the file is recorded, or has a failure
+def test_rows_whose_keys_an_added_file_takes_get_other_keys_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more_rows: str
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 0)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "people.csv").write_text("id,name\n1,Ann\n2,Bob\n" + more_rows)
+    with kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        assert len(store.ingest(folder).failures) == bool(more_rows)
+        (folder / "items.csv").write_text("id,item\n1,Pear\n3,Plum\n")
+        report = store.ingest(folder, prune=True)
+        with kvstore.open(tmp_path / "new", embedder="hashing") as new_store:
+            assert report.failures == new_store.ingest(folder).failures
+            assert dump_documents(store) == dump_documents(new_store)
+        assert sorted(store.keys())[:4] == ["1", "2", "3", "people.csv:2"]
+        assert store.ingest(folder, prune=True).changed == 0

@@ -19,9 +19,10 @@ from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
 from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all
-from ..extraction.validation import ValidDocument, validate
+from ..extraction.validation import ValidDocument, compute_digest, validate
 from ..readers import NavigationPart, RawDocument, RawFact, SkippedPart, read_stream
 from ..settings import FixedSettings
+from ..structures.documents.documents import DocumentRecord
 from ..structures.vectors.vectors import Matrix
 from .sources import Source
 
@@ -226,3 +227,16 @@ def _compare_document(
     if get_stored_digest(raw.key) == validated.digest:
         return FileDocument(raw.key, label, validated.digest, extracted=None, left_out=raw.left_out)
     return NewDocument(label, validated, raw.left_out, raw.other_key)
+
+
+def is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) -> bool:
+    """True if a document equals the stored one, ``record``, but comes from another file; False if either is None."""
+    if document is None or record is None or document.source == record.source:
+        return False
+    return compute_digest_at(document, record.source) == record.digest
+
+
+def compute_digest_at(document: ExtractedDocument, source: str | None) -> bytes:
+    """Return the digest that a document would have if it came from the ``source`` file."""
+    content = document.title, source, document.meta, document.format, document.text
+    return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)

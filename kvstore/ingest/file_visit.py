@@ -37,7 +37,17 @@ def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> by
 class FileVisit:
     """One file of an ingest and its state before it is read."""
 
-    __slots__ = ("_digests", "_path", "_reading_digest", "_signature", "failed", "is_independent", "location", "source")
+    __slots__ = (
+        "_digests",
+        "_path",
+        "_reading_digest",
+        "_signature",
+        "deferred_keys",
+        "failed",
+        "is_independent",
+        "location",
+        "source",
+    )
 
     def __init__(self, source: Source, reading_digest: bytes) -> None:
         """Remember the state of a file before it is read.
@@ -49,6 +59,8 @@ class FileVisit:
         self.failed = False
         #: True if the outcome for its documents does not depend on another file.
         self.is_independent = True
+        #: The keys of documents that an earlier file took, so that the file must be read again at the end.
+        self.deferred_keys: set[str] = set()
         # The record of a file applies only to the same key and to the same version of an external reader.
         description = reading_digest + source.key.encode() + get_reader_version(source.format).encode()
         self._reading_digest = hashlib.blake2b(description, digest_size=16).digest()

@@ -17,17 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, ReaderError
-from ..extraction.extraction import ExtractedDocument
-from ..extraction.validation import compute_digest
 from ..readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format
 from ..settings import TIME_LIMIT
-from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import CompletedFile, IngestedFile
 from . import document_batch
 from .document_batch import BatchedDocument, DocumentBatch
 from .document_languages import DocumentLanguages
 from .engines import PROCESSES, check_engine
-from .file_documents import Failure, FileDocument, FileItem, make_failure
+from .file_documents import Failure, FileDocument, FileItem, compute_digest_at, is_moved, make_failure
 from .file_visit import FileVisit, compute_reading_digest
 from .ingest_interface import Destination, Ingestion, IngestProgress, IngestReport, list_ingest_patterns, list_paths
 from .source_reading import SourceReader
@@ -191,6 +188,8 @@ class _IngestRun:
                     self._process_item(unread_document, visit)
             # Release the workers' resources while the last batch is written.
             next(items, None)
+            if any(visit.deferred_keys for visit in visits):
+                yield from self._reread_files([visit for visit in visits if visit.deferred_keys], len(sources))
             # Commit the last batch together with the pruned documents, so that a renamed file is never missing.
             self._write_batch(self._collect_vanished_keys() if prune else ())
         self._store_facts()
@@ -221,6 +220,31 @@ class _IngestRun:
         completed_file = visit.build_completed_file()
         if completed_file is not None:
             self._files.append(completed_file)
+
+    def _reread_files(self, visits: Sequence[FileVisit], num_files: int) -> Generator[IngestProgress, None, None]:
+        """Read files again for their deferred documents, and yield the progress after each commit.
+
+        An earlier file took the keys of these documents, which the store had until now. ``num_files`` is the number of
+        all files.
+        """
+        self._write_batch()  # the readers then no longer recognize the documents as stored
+        with closing(self._reader.iter_items([visit.source for visit in visits])) as items:
+            for visit in visits:
+                while (item := next(items)) is not None:
+                    if isinstance(item, Failure) or self._is_deferred(item, visit):
+                        self._process_item(item, visit)
+                yield self._build_progress(self._num_files_done, num_files, visit.source.key)
+            next(items, None)
+        self.report.failures = list(dict.fromkeys(self.report.failures))  # some are reported by both readings
+
+    def _is_deferred(self, item: FileItem, visit: FileVisit) -> bool:
+        """True if an item of the reread file ``visit`` is a document that was deferred and is not yet in the batch."""
+        return (
+            isinstance(item, FileDocument)
+            and item.key in visit.deferred_keys
+            and item.extracted is not None
+            and item.other_key not in self._seen_documents
+        )
 
     def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
         """Return the files of all paths, each once.
@@ -279,7 +303,7 @@ class _IngestRun:
         """Add a document of the file ``visit`` to the batch unless the store has it; commit the batch if it is full.
 
         A document whose key was already used in this ingest is skipped if it is the same, gets its alternative key
-        (``other_key``) if it has one, and is a failure otherwise.
+        (``other_key``) if it has one, and is a failure otherwise. If it was not read again, it is deferred.
         """
         earlier_document = self._seen_documents.get(file_document.key)
         if earlier_document is not None:
@@ -293,7 +317,7 @@ class _IngestRun:
         extracted = file_document.extracted  # None: the store has the same document
         is_unchanged = extracted is None or (record is not None and record.digest == file_document.digest)
         # A document can equal the stored one under another digest only if it comes from another file.
-        is_stored = is_unchanged or _is_moved(extracted, record)
+        is_stored = is_unchanged or is_moved(extracted, record)
         self._seen_documents[file_document.key] = _SeenDocument(
             file_document.label, visit.location, file_document.digest, is_stored
         )
@@ -319,19 +343,23 @@ class _IngestRun:
         """Return a document of the file ``visit`` under its ``other_key``, because ``earlier_document`` used its key.
 
         Return None if the document is the same as the earlier one, which is counted as skipped. Also return None if its
-        other key is missing or used too; that is a failure, and the next ingest reads the file again. In all cases,
-        ``visit`` records whether the earlier document is in another file.
+        content was not read, because the store had it; ``visit`` then records that the file must be read again. Also
+        return None if its other key is missing or used too; that is a failure, and the next ingest reads the file
+        again. In all cases, ``visit`` records whether the earlier document is in another file.
         """
         # The outcome for this document depends on that file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier_document.location == visit.location
         if self._is_duplicate(file_document, earlier_document):
             self._record_skipped("the same document again")
             return None
+        if file_document.extracted is None:
+            visit.deferred_keys.add(file_document.key)
+            return None
         other_key = file_document.other_key
-        if file_document.extracted is None or other_key is None or other_key in self._seen_documents:
-            remedy = "run the ingest again" if file_document.extracted is None else "give each document its own key"
+        if other_key is None or other_key in self._seen_documents:
             reason = (
-                f"the key {file_document.key!r} was already used in this ingest, by {earlier_document.label}; {remedy}"
+                f"the key {file_document.key!r} was already used in this ingest, by {earlier_document.label}; "
+                "give each document its own key"
             )
             self.report.failures.append(Failure(file_document.label, reason))
             visit.failed = True
@@ -344,7 +372,7 @@ class _IngestRun:
             return earlier_document.is_stored
         # The digest of a document whose file was not read in this run is empty.
         earlier_digest = earlier_document.digest or self._reader.get_stored_digest(file_document.key)
-        return _compute_digest_at(file_document.extracted, earlier_document.location) == earlier_digest
+        return compute_digest_at(file_document.extracted, earlier_document.location) == earlier_digest
 
     def _is_batch_full(self) -> bool:
         """True if the batch of documents is large enough to commit. The limits grow with the store."""
@@ -469,16 +497,3 @@ class _IngestRun:
             bytes=pace.total_bytes,
             documents=report.documents,
         )
-
-
-def _is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) -> bool:
-    """True if a document equals the stored one, ``record``, but comes from another file; False if either is None."""
-    if document is None or record is None or document.source == record.source:
-        return False
-    return _compute_digest_at(document, record.source) == record.digest
-
-
-def _compute_digest_at(document: ExtractedDocument, source: str | None) -> bytes:
-    """Return the digest that a document would have if it came from the ``source`` file."""
-    content = document.title, source, document.meta, document.format, document.text
-    return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)
