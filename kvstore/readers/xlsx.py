@@ -118,8 +118,8 @@ def _is_percentage(number_format: str) -> bool:
 def _format_value(value: object) -> str:
     """Return a value as text; an empty string for None.
 
-    Dates and times are in ISO 8601, midnight as the date alone, and times without zero seconds. Truth values are
-    ``TRUE`` and ``FALSE``.
+    Dates and times are in ISO 8601, midnight as the date alone, and times without zero seconds. Durations are in
+    hours and minutes. Truth values are ``TRUE`` and ``FALSE``.
     """
     if value is None:
         return ""
@@ -134,7 +134,21 @@ def _format_value(value: object) -> str:
         return value.isoformat(_choose_precision(value))
     if isinstance(value, datetime.date):
         return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return _format_duration(value)
     return clean_text(str(value)).strip()
+
+
+def _format_duration(duration: datetime.timedelta) -> str:
+    """Return a duration as hours, minutes and, unless they are zero, seconds.
+
+    >>> _format_duration(datetime.timedelta(hours=26, minutes=5)), _format_duration(datetime.timedelta(seconds=-90))
+    ('26:05', '-0:01:30')
+    """
+    total_seconds = round(abs(duration.total_seconds()))
+    minutes, seconds = divmod(total_seconds, 60)
+    sign = "-" if total_seconds and duration < datetime.timedelta() else ""
+    return f"{sign}{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
 
 
 def _choose_precision(value: datetime.datetime | datetime.time) -> str:
