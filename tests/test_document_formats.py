@@ -16,6 +16,7 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from difflib import SequenceMatcher
 from email.message import EmailMessage
 from itertools import pairwise
@@ -239,6 +240,11 @@ ODTS = {
         "<text:p>a <text:span text:style-name='T1'>bold</text:span> word</text:p>",
         "```\ndef f():\n    return 1\n```\n\n> Said.\n\na *bold* word\n",
     ),
+    "raised digits": (
+        "<text:p>10<text:span text:style-name='T2'>6</text:span> on the 21<text:span text:style-name='T2'>st</text:span> of "
+        "CO<text:span text:style-name='T3'>2</text:span></text:p>",
+        "10^6 on the 21st of CO2\n",
+    ),
     "what is left out": (
         "<text:table-of-content><text:index-body><text:p>One 1</text:p></text:index-body></text:table-of-content>"
         "<text:tracked-changes><text:changed-region><text:deletion><text:p>gone</text:p></text:deletion>"
@@ -250,7 +256,9 @@ ODTS = {
 }
 STYLES = (
     "<style:style style:name='P1' style:parent-style-name='Preformatted_20_Text'/><style:style style:name='T1'>"
-    "<style:text-properties fo:font-weight='bold'/></style:style><text:list-style style:name='L1'>"
+    "<style:text-properties fo:font-weight='bold'/></style:style><style:style style:name='T2'><style:text-properties "
+    "style:text-position='super 58%'/></style:style><style:style style:name='T3'><style:text-properties "
+    "style:text-position='-33% 58%'/></style:style><text:list-style style:name='L1'>"
     "<text:list-level-style-bullet text:level='1'/><text:list-level-style-number text:level='2' style:num-format='1'/>"
     "</text:list-style>"
 )
@@ -320,6 +328,21 @@ def test_slides_are_sections_with_lists_tables_charts_groups_and_notes() -> None
         "| name | height |\n| --- | --- |\n| Portland | 41 |\n\nGrouped\n\n"
         "|  | Ships |\n| --- | --- |\n| 1901 | 3 |\n| 1902 | 4.5 |\n"
     )
+
+
+def test_raised_digits_of_a_slide_are_exponents() -> None:
+    pytest.importorskip("pptx")
+
+    def add_slide(presentation: Any) -> None:
+        slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+        paragraph = slide.shapes.add_textbox(0, 0, 1, 1).text_frame.paragraphs[0]
+        for text, baseline in (("10", None), ("6", "30000"), (" t of CO", None), ("2", "-25000")):
+            run = paragraph.add_run()
+            run.text = text
+            if baseline is not None:
+                run.font._element.set("baseline", baseline)
+
+    assert read_one(make_slides(add_slide), "a.pptx").text == "## Slide 1\n\n10^6 t of CO2\n"
 
 
 def make_openpyxl_sheet() -> bytes:
@@ -453,6 +476,16 @@ def test_a_literal_percent_sign_of_a_number_format_does_not_multiply() -> None:
     stream = io.BytesIO()
     workbook.save(stream)
     assert read_one(stream.getvalue(), "a.xlsx").text.endswith("| 12.5 | 0.5 | 7% |\n")
+
+
+def test_a_duration_in_a_sheet_is_read_as_hours_and_minutes() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["worked", "rest"], [timedelta(hours=26, minutes=5), timedelta(seconds=30)]):
+        workbook.active.append(row)
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert read_one(stream.getvalue(), "a.xlsx").text.endswith("| 26:05 | 0:00:30 |\n")
 
 
 def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
@@ -1194,6 +1227,8 @@ ATOM = 'xmlns="http://www.w3.org/2005/Atom"'
          "# T\n\n## 1 M\n\n1. a\n\nTable 1 C.\n\n| A |\n| --- |\n| 1 |\n\nRay B\n"),
         ("<TEI><teiHeader><fileDesc><titleStmt><title>T</title></titleStmt></fileDesc></teiHeader><text><body><div><head>H</head><lg><l>one</l><l>two</l></lg>"
          "<p>He said <q>no</q>.</p></div></body></text></TEI>", "# T\n\n## H\n\none\ntwo\n\nHe said “no”.\n"),
+        ("<article><title>T</title><para>10<superscript>6</superscript> on the 21<superscript>st</superscript></para></article>",
+         "# T\n\n10^6 on the 21st\n"),
         ("<project a='1'><name>N</name><deps><dep><id>x</id></dep><dep><id>y</id></dep></deps></project>",
          "# N\n\n- a: 1\n- name: N\n\n## deps\n\n### dep\n\n- id: x\n\n### dep\n\n- id: y\n"),
     ],

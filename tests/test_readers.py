@@ -16,6 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from document_producers import (
+    WML,
+    make_relations,
+    make_word_document,
+    make_word_paragraph,
+    make_word_runs,
+    pack_zip,
+    unpack_zip,
+)
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -1118,6 +1127,38 @@ def test_docx_bold_paragraphs_are_headings_if_no_style_is_one() -> None:
         "All agree.\n\n*它必须是绿色的。*\n\n大家同意。\n\n## Signed\n\n- *Ann*\n"
     )
     assert read_one(write_minutes("Annex"), "a.docx").text.startswith("*MINUTES*\n\nof the")
+
+
+def test_docx_notes_symbols_formulas_and_raised_digits_are_read() -> None:
+    """A Word file without properties has endnotes, characters of symbol fonts, ruby text and two directions."""
+    m = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+    fraction = f"<m:oMath {m}><m:f><m:num><m:r><m:t>a+b</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f>"
+    power = "<m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    delimiter = "<m:d><m:e><m:r><m:t>y</m:t></m:r></m:e></m:d></m:oMath>"
+    raised = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>{}</w:t></w:r>'
+    note = '<w:r><w:{}Reference w:id="2"/></w:r>'
+    lines = [
+        make_word_runs("Cells: 10") + raised.format("-6") + make_word_runs(" on the 21") + raised.format("st"),
+        '<w:r><w:sym w:font="Symbol" w:char="F06D"/></w:r>' + make_word_runs("m ")
+        + '<w:r><w:sym w:font="Wingdings" w:char="F0FE"/></w:r>',
+        "<w:r><w:ruby><w:rt><w:r><w:t>tō</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>東</w:t></w:r></w:rubyBase></w:ruby></w:r>",
+        f'<w:bdo w:val="rtl">{make_word_runs("left")}</w:bdo><w:r><w:ptab/></w:r>{make_word_runs("right")}',
+        make_word_runs("Freight") + note.format("endnote") + make_word_runs(" and tax") + note.format("footnote"),
+        fraction + power + delimiter,
+    ]  # fmt: skip
+    parts = dict(unpack_zip(make_word_document("".join(map(make_word_paragraph, lines)))))
+    relations = [("styles", "styles.xml"), ("numbering", "numbering.xml")]
+    for kind in ("footnote", "endnote"):
+        body = make_word_paragraph(make_word_runs(f"The {kind}."))
+        parts[f"word/{kind}s.xml"] = f'<w:{kind}s {WML}><w:{kind} w:id="2">{body}</w:{kind}></w:{kind}s>'.encode()
+        relations.append((f"{kind}s", f"{kind}s.xml"))
+    parts["word/_rels/document.xml.rels"] = make_relations(*relations).encode()
+    document = read_one(pack_zip(parts), "a.docx")
+    assert document.title is None
+    assert document.text == (
+        "Cells: 10^-6 on the 21st\n\nμm ☑\n\n東\n\nleft right\n\nFreight[1] and tax[2]\n\n(a+b)/2x^2(y)\n\n"
+        "[1] The endnote.\n\n[2] The footnote.\n"
+    )
 
 
 def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

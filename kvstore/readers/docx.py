@@ -1,10 +1,10 @@
 """DOCX: a Word document becomes Markdown, in the order of its body.
 
 In: a ``.docx`` file, a template, or a file with macros (``.docm``), which are ignored. Out: one document of format
-``markdown`` with headings, lists, tables, code, quotations, text boxes and footnotes. If no paragraph has the style of
-a heading, short bold paragraphs become headings. Tables of contents, deleted text and hidden text are dropped. The
-title is the one in the file's properties, else the first title or level-one heading. A file that is not DOCX, is locked
-with a password or has no text is a ReaderError, and so is a missing python-docx.
+``markdown`` with headings, lists, tables, code, quotations, text boxes, footnotes and endnotes. If no paragraph has
+the style of a heading, short bold paragraphs become headings. Tables of contents, deleted text and hidden text are
+dropped. The title is the one in the file's properties, else the first title or level-one heading. A file that is not
+DOCX, is locked with a password or has no text is a ReaderError, and so is a missing python-docx.
 """
 
 from __future__ import annotations

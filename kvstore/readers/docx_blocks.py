@@ -25,6 +25,8 @@ from .markdown_blocks import (
     make_table,
     render_one_line,
 )
+from .office_math import MATH_NAMESPACE, format_formula
+from .symbol_fonts import decode_symbol
 
 _HEADING_STYLE_PATTERN = re.compile(r"heading ([1-9])$")  # heading 1
 _LIST_STYLE_PATTERN = re.compile(r"list (bullet|number)(?: ([2-9]))?$")  # list bullet 2
@@ -42,22 +44,23 @@ _OFF_VALUES = ("0", "false", "off", "none")
 _PARAGRAPH_TAG, _RUN_TAG, _TABLE_TAG, _ROW_TAG, _CELL_TAG, _VALUE_ATTRIBUTE = (
     qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val")
 )
-_TEXT_TAG, _TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _NOTE_TAG = (
-    qn(f"w:{name}") for name in ("t", "tab", "br", "cr", "noBreakHyphen", "footnoteReference")
+_TEXT_TAG, _TAB_TAG, _POSITION_TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _SYMBOL_TAG, _RUBY_TAG = (
+    qn(f"w:{name}") for name in ("t", "tab", "ptab", "br", "cr", "noBreakHyphen", "sym", "ruby")
 )
+#: The kinds of notes, by the element that refers to one.
+_NOTE_KINDS = {qn(f"w:{kind}Reference"): kind for kind in ("footnote", "endnote")}
 _BOX_TAG = qn("w:txbxContent")
 _FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-_MATH_NAMESPACE = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 #: The highest level of a list, from 0, and the maximum number of columns of a table (17.9.3, 17.4.16).
 _MAX_LIST_LEVEL = 8
 _MAX_COLUMNS = 63
 #: The maximum number of characters of a bold paragraph that serves as a heading.
 _MAX_BOLD_HEADING = 80
-#: Elements whose children are read in their place: content controls, insertions, links, fields, smart tags (17.5,
-#: 17.13, 17.16).
+#: Elements whose children are read in their place: content controls, insertions, links, fields, smart tags, text
+#: directions (17.3.2, 17.5, 17.13, 17.16).
 _WRAPPER_TAGS = frozenset(
     qn(f"w:{name}")
-    for name in ("sdt", "sdtContent", "ins", "moveTo", "hyperlink", "fldSimple", "smartTag", "customXml")
+    for name in ("sdt", "sdtContent", "ins", "moveTo", "hyperlink", "fldSimple", "smartTag", "customXml", "bdo", "dir")
 )
 
 
@@ -65,14 +68,19 @@ class DocxBody:
     """The body of one python-docx document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, document: Any) -> None:
-        """Read the styles, footnotes and list numberings of a Word document, which python-docx has opened."""
+        """Read the styles, notes and list numberings of a Word document, which python-docx has opened."""
         self.title: str | None = None  # the text of the first title or level-one heading; set by build_blocks
         self._body = document.element.body
         relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
-        # Style elements by id, footnote elements by id, and the cited footnotes in the order of their numbers.
+        # Style elements by id, note elements by kind and id, and the cited notes in the order of their numbers.
         self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
-        self._footnotes = _read_footnotes(relations["footnotes"].target_part.blob) if "footnotes" in relations else {}
-        self._cited_footnotes: list[Any] = []
+        self._notes = {
+            (kind, note_id): note
+            for kind in _NOTE_KINDS.values()
+            if f"{kind}s" in relations
+            for note_id, note in _read_notes(relations[f"{kind}s"].target_part.blob, kind).items()
+        }
+        self._cited_notes: list[Any] = []
         self._number_formats = (
             _read_number_formats(relations["numbering"].target_part.element) if "numbering" in relations else {}
         )
@@ -109,15 +117,15 @@ class DocxBody:
         }
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """Return all blocks of the document, footnotes last, and set ``title``."""
+        """Return all blocks of the document, footnotes and endnotes last, and set ``title``."""
         blocks = self._build_container_blocks(self._body)
-        for number, footnote in enumerate(self._cited_footnotes, 1):  # the list grows, as a footnote can cite another
-            text = render_one_line(self._build_container_blocks(footnote))
+        for number, note in enumerate(self._cited_notes, 1):  # the list grows, as a note can cite another
+            text = render_one_line(self._build_container_blocks(note))
             blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
-        """Return the blocks of ``container``: the body, a table cell, a text box or a footnote.
+        """Return the blocks of ``container``: the body, a table cell, a text box or a note.
 
         The text has no emphasis if ``plain``.
         """
@@ -240,7 +248,7 @@ class DocxBody:
         return visible_depth, f"{self._counters[identifier, level]}."
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
-        """Return a builder with the text, code, formulas and footnote marks of a paragraph, and its emphasis.
+        """Return a builder with the text, code, formulas and note marks of a paragraph, and its emphasis.
 
         Emphasis is dropped if ``plain``. The paragraph consists of runs: stretches of text with the same formatting.
         Hidden runs are dropped.
@@ -249,8 +257,8 @@ class DocxBody:
         emphasis_start: EmphasisStart | None = None
         is_emphasized = False
         for run in _iter_unwrapped(element):
-            if run.tag.startswith(_MATH_NAMESPACE):
-                inline.add_text("".join(text.text or "" for text in run.iter(f"{_MATH_NAMESPACE}t")))
+            if run.tag.startswith(MATH_NAMESPACE):
+                inline.add_text(format_formula(run))
                 continue
             if run.tag != _RUN_TAG or _has_property(run, "vanish"):
                 continue
@@ -272,22 +280,29 @@ class DocxBody:
         return inline
 
     def _add_run(self, run: Any, inline: InlineBuilder) -> None:
-        """Add a run (text with the same formatting) to ``inline``: its text, tabs, line breaks and footnote numbers.
+        """Add a run (text with the same formatting) to ``inline``: its text, symbols, tabs, breaks and note numbers.
 
-        The cited footnotes are added to ``_cited_footnotes``.
+        The cited notes are added to ``_cited_notes``.
         """
         for child in run:
             if child.tag == _TEXT_TAG:
-                inline.add_text(child.text or "")
-            elif child.tag == _TAB_TAG:
+                text = child.text or ""
+                if not (_is_superscript(run) and inline.add_exponent(text)):
+                    inline.add_text(text)
+            elif child.tag == _SYMBOL_TAG:
+                inline.add_text(decode_symbol(child.get(qn("w:font")) or "", child.get(qn("w:char")) or ""))
+            elif child.tag == _RUBY_TAG:  # its base, without the pronunciation
+                for base_run in child.iterfind("w:rubyBase/w:r", nsmap):
+                    self._add_run(base_run, inline)
+            elif child.tag in (_TAB_TAG, _POSITION_TAB_TAG):
                 inline.add_text(" ")
             elif child.tag in (_BREAK_TAG, _RETURN_TAG):
                 inline.break_line()
             elif child.tag == _HYPHEN_TAG:
                 inline.add_text("-")
-            elif child.tag == _NOTE_TAG and (note_id := child.get(qn("w:id"))) in self._footnotes:
-                self._cited_footnotes.append(self._footnotes[note_id])
-                inline.add_text(f"[{len(self._cited_footnotes)}]")
+            elif (note := (_NOTE_KINDS.get(child.tag), child.get(qn("w:id")))) in self._notes:
+                self._cited_notes.append(self._notes[note])
+                inline.add_text(f"[{len(self._cited_notes)}]")
 
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
         """Return a table as a list of one block, empty for a table without text.
@@ -362,9 +377,18 @@ def _get_verbatim(element: Any) -> str:
     )
 
 
-def _read_footnotes(blob: bytes) -> dict[str, Any]:
-    """Return the footnote elements by id, without Word's separators; ``blob`` is the XML part with the footnotes."""
-    notes = parse_xml(blob).iter(qn("w:footnote"))
+def _is_superscript(run: Any) -> bool:
+    """True if the text of a run is raised (17.3.2.42)."""
+    alignment = run.find("w:rPr/w:vertAlign", nsmap)
+    return alignment is not None and alignment.get(_VALUE_ATTRIBUTE) == "superscript"
+
+
+def _read_notes(blob: bytes, kind: str) -> dict[str, Any]:
+    """Return the elements of footnotes or endnotes by id, without Word's separators.
+
+    ``blob`` is the XML part with all notes of the ``kind``.
+    """
+    notes = parse_xml(blob).iter(qn(f"w:{kind}"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
 
 

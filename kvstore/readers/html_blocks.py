@@ -61,9 +61,6 @@ _WHOLE_TAGS = _CODE_TAGS | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
 _LIST_TAGS = frozenset("ul ol dl menu dir".split())
 #: The language in the class of a code block: ``language-python``, ``brush: python``.
 _LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
-_EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")  # -2
-#: The last character of a base, which comes before its exponent.
-_BASE_END_PATTERN = re.compile(r"[^\W_]|\)")
 
 #: A function that finishes an element when the walk leaves it.
 _OnLeave = Callable[[], None]
@@ -172,9 +169,7 @@ class _PageWalker:
             text = _get_only_text(node)
             if text.isdigit() and node.css_first("a") is not None:
                 inline.add_text(f"[{text}]")
-            elif _EXPONENT_PATTERN.fullmatch(text) and _BASE_END_PATTERN.match(inline.get_last_character()):
-                inline.add_text(f"^{text}")
-            else:
+            elif not inline.add_exponent(text):
                 return False
         else:
             return False

@@ -28,6 +28,9 @@ _NUMBERED_ITEM_PATTERN = re.compile(r"(\d{1,9})([.)])(?=\s|$)")  # 1. tea
 _ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
 _CLOSING_HASHES_PATTERN = re.compile(r"\s+#+$")  # the end of "## Green tea ##"
 _WORD_BREAK_PATTERN = re.compile(r"\W.|.\W", re.S)
+_EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")  # -2
+#: The last character of a base, which comes before its exponent.
+_BASE_END_PATTERN = re.compile(r"[^\W_]|\)")
 _BACKTICKS_PATTERN = re.compile(r"`+")
 _BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")
 
@@ -52,6 +55,15 @@ class EmphasisStart(NamedTuple):
 
     num_takes: int
     text_index: int
+
+
+def is_exponent(text: str, last_character: str) -> bool:
+    """True if superscript text is an exponent; ``last_character`` ends the text before it.
+
+    >>> is_exponent("-6", "0"), is_exponent("st", "1"), is_exponent("2", " ")
+    (True, False, False)
+    """
+    return bool(_EXPONENT_PATTERN.fullmatch(text) and _BASE_END_PATTERN.match(last_character))
 
 
 class InlineBuilder:
@@ -90,6 +102,16 @@ class InlineBuilder:
                 self._texts.append(" ")
             self._needs_space = False
         self._texts.append(text)
+
+    def add_exponent(self, text: str) -> bool:
+        """Add superscript text after ``^`` if it is an exponent of the text before it, as in ``10^6``, and return True.
+
+        Otherwise, as in ``21st``, return False.
+        """
+        if not is_exponent(text, self.get_last_character()):
+            return False
+        self.add_text(f"^{text}")
+        return True
 
     def separate_words(self) -> None:
         """Separate the text that is added next from the last word by a space, unless there is one already."""

@@ -28,6 +28,7 @@ from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_re
 _FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _CODE_STYLE_PATTERN = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
 _QUOTE_STYLE_PATTERN = re.compile(r"quot", re.I)
+_RAISED_PATTERN = re.compile(r"0*[1-9]")  # 33% 58%
 #: Ignored elements: indexes (8), deleted text (5.5), comments (14), forms, notes of slides, and declarations.
 _IGNORED_TAGS = frozenset(
     [
@@ -166,6 +167,8 @@ class OpenDocumentText:
                 boxes.append(part)
             elif part.tag == f"{TEXT}span" and self._is_code(part):
                 inline.add_code("".join(_iter_verbatim(part)))
+            elif not len(part) and self._is_superscript(part) and inline.add_exponent(part.text or ""):
+                pass
             else:
                 emphasis_start = inline.start_emphasis() if self._is_emphasized(part) else None
                 self._add_inline(part, inline, boxes)
@@ -178,19 +181,26 @@ class OpenDocumentText:
 
     def _is_emphasized(self, span: Element) -> bool:
         """True if an element is a span whose style, or one of its parent styles, is bold, italic or named emphasis."""
-        if span.tag != f"{TEXT}span":
-            return False
-        style_names = self._list_style_names(span)
-        if any(name.endswith("Emphasis") for name in style_names):
-            return True
-        for name in style_names:
-            text_properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
-            if text_properties is not None and (
-                text_properties.get(f"{_FORMATTING_NAMESPACE}font-weight") == "bold"
-                or text_properties.get(f"{_FORMATTING_NAMESPACE}font-style") == "italic"
-            ):
-                return True
-        return False
+        if any(name.endswith("Emphasis") for name in self._list_style_names(span)):
+            return span.tag == f"{TEXT}span"
+        return any(
+            properties.get(f"{_FORMATTING_NAMESPACE}font-weight") == "bold"
+            or properties.get(f"{_FORMATTING_NAMESPACE}font-style") == "italic"
+            for properties in self._iter_text_properties(span)
+        )
+
+    def _is_superscript(self, span: Element) -> bool:
+        """True if the style of a span raises its text (OpenDocument 1.3, 20.415)."""
+        positions = (properties.get(f"{STYLE}text-position") for properties in self._iter_text_properties(span))
+        position = next(filter(None, positions), "")
+        return position.startswith("super") or bool(_RAISED_PATTERN.match(position))
+
+    def _iter_text_properties(self, span: Element) -> Iterator[Element]:
+        """Yield the text properties of the style of a span and of its parent styles; nothing for other elements."""
+        for name in self._list_style_names(span) if span.tag == f"{TEXT}span" else ():
+            properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
+            if properties is not None:
+                yield properties
 
     def _add_list(self, element: Element, builder: BlockBuilder, depth: int, style: str | None) -> None:
         """Add the items of a list and of its inner lists to ``builder``; ``depth`` is 0 for the outermost list.

@@ -56,7 +56,8 @@ _DEFAULT_TITLE_PATTERN = re.compile(
     r"(?: (?:document|spreadsheet|presentation))?[ -]?\d*"
     r"|(?:document|dokument|documento|book|mappe|map|classeur|libro|cartel|pasta|presentation|präsentation|presentatie"
     r"|présentation|presentación|presentazione|apresentação) ?\d+|slide ?1"
-    r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint",
+    r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint"
+    r"|word document",
     re.IGNORECASE,
 )
 #: A mark of a title that is a file name, as in "Microsoft Word - tea.docx".

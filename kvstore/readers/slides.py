@@ -12,6 +12,7 @@ Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element
@@ -19,7 +20,16 @@ from xml.etree.ElementTree import Element
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .list_nesting import BlockBuilder
-from .markdown_blocks import InlineBuilder, MarkdownBlock, join_blocks, make_heading, make_paragraph, make_table
+from .markdown_blocks import (
+    InlineBuilder,
+    MarkdownBlock,
+    is_exponent,
+    join_blocks,
+    make_heading,
+    make_paragraph,
+    make_table,
+)
+from .office_math import format_formula
 from .packages import Package, open_main_part
 from .raw_document import (
     MAX_EXCERPT_CHARACTERS,
@@ -37,7 +47,8 @@ _DRAWING_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DIAGRAM_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _COMPATIBILITY_NAMESPACE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _FORMULA_TAG = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
-_FORMULA_TEXT_TAG = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+#: The ``baseline`` of superscript text, in thousandths of a percent, or in percent.
+_RAISED_PATTERN = re.compile(r"0*[1-9]")
 _DIAGRAM_RELATION_SUFFIX = "/diagramData"
 #: Other content types of the main part (MS-OFFMACRO2, 2.2).
 _MAIN_PART_TYPES = (
@@ -150,15 +161,18 @@ def _get_text_line(shape: Any) -> str:
 
 
 def _get_paragraph_text(paragraph: Any) -> str:
-    """Return the text of a paragraph, including the characters of its formulas."""
+    """Return the text of a paragraph, including its formulas."""
     text = ""
     for part in paragraph:
         if part.tag in (f"{_DRAWING_NAMESPACE}r", f"{_DRAWING_NAMESPACE}fld"):
-            text += "".join(text_element.text or "" for text_element in part.iter(f"{_DRAWING_NAMESPACE}t"))
+            run_text = "".join(text_element.text or "" for text_element in part.iter(f"{_DRAWING_NAMESPACE}t"))
+            properties = part.find(f"{_DRAWING_NAMESPACE}rPr")
+            is_raised = properties is not None and _RAISED_PATTERN.match(properties.get("baseline") or "")
+            text += f"^{run_text}" if is_raised and is_exponent(run_text, text[-1:]) else run_text
         elif part.tag == f"{_DRAWING_NAMESPACE}br":
             text += "\n"
         elif part.tag == _FORMULA_TAG:
-            text += "".join(text_element.text or "" for text_element in part.iter(_FORMULA_TEXT_TAG))
+            text += format_formula(part)
     return text.replace("\v", "\n")
 
 

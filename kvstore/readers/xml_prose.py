@@ -83,7 +83,8 @@ _CODE_NAMES = frozenset(
     "keycode".split()
 )
 _EMPHASIS_NAMES = frozenset("emphasis bold italic b i em strong hi emph".split())
-_INLINE_NAMES = _EMPHASIS_NAMES | _CODE_NAMES | frozenset("sub sup subscript superscript sc tt".split())
+_SUPERSCRIPT_NAMES = frozenset("sup superscript".split())
+_INLINE_NAMES = _EMPHASIS_NAMES | _CODE_NAMES | _SUPERSCRIPT_NAMES | frozenset("sub subscript sc tt".split())
 _INLINE_QUOTE_NAMES = frozenset("quote q".split())
 _LINE_BREAK_NAMES = frozenset("br lb break sbr".split())
 
@@ -332,6 +333,8 @@ class _XmlProse:
             emphasis_start = inline.start_emphasis()
             self._add_inline_children(element, inline)
             inline.end_emphasis(emphasis_start)
+        elif name in _SUPERSCRIPT_NAMES and not len(element) and inline.add_exponent(element.text or ""):
+            pass
         elif name in _INLINE_QUOTE_NAMES:
             inline.add_text("“")
             self._add_inline_children(element, inline)
