@@ -1192,6 +1192,23 @@ def test_csv_without_a_text_column_lists_its_columns() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("data", "meta"),
+    [
+        ("sep=;\r\nName;Price\r\nBolt;1,50\r\n", {"Name": "Bolt", "Price": "1,50"}),
+        (
+            "Name;Price (net, in €);City\nBolt;1,50;Bonn\n",
+            {"Name": "Bolt", "Price (net, in €)": "1,50", "City": "Bonn"},
+        ),
+        ("Name|City\nBolt|Bonn\n", {"Name": "Bolt", "City": "Bonn"}),
+        ("name,notes (a;b;c)\nBolt,none\n", {"name": "Bolt", "notes (a;b;c)": "none"}),
+        ('name,"of; a; b"\nBolt,"c; d; e"\n', {"name": "Bolt", "of; a; b": "c; d; e"}),
+    ],
+)
+def test_csv_has_the_delimiter_that_fits_its_first_two_lines(data: str, meta: dict[str, object]) -> None:
+    assert read_one(data, "a.csv").meta == meta
+
+
 def test_csv_options_name_columns_and_delimiter() -> None:
     document = read_one("a|b|c\n1|2|3\n", "a.dat", "csv", delimiter="|", text="C", title="b", key="a")
     assert document == RawDocument("1", "2", "3", {}, "text", (), "a.dat:2")

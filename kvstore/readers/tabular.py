@@ -1,16 +1,17 @@
 """CSV and TSV: each row becomes a document, or (``AS pairs``) an edge of a tree.
 
-In: text with a header line. The delimiter is the ``delimiter`` option, else a tab in ``.tsv`` files, else a comma, or
-the semicolon or tab of a header without commas. Out: one document of format ``text`` for each row, or one document of
-format ``pairs`` for the whole file. A row whose length differs from the header's, or with an unclosed quote, is a
-ReadFailure. Invalid bytes, a header with a duplicate or missing column or too many columns, and any pair that is not
-two names are ReaderErrors.
+In: text with a header line. The delimiter is the ``delimiter`` option, else the one in a first line such as ``sep=;``,
+else a tab in ``.tsv`` files, else the comma, semicolon, tab or bar that fits the first two lines. Out: one document of
+format ``text`` for each row, or one document of format ``pairs`` for the whole file. A row whose length differs from
+the header's, or with an unclosed quote, is a ReadFailure. Invalid bytes, a header with a duplicate or missing column or
+too many columns, and any pair that is not two names are ReaderErrors.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ from .scalars import parse_number
 _TEXT_COLUMNS = ("text", "content", "body")
 _TITLE_COLUMNS = ("title",)
 _KEY_COLUMNS = ("id", "key")
-_OTHER_DELIMITERS = ";\t"
+_DELIMITERS = ",;\t|"
+_DELIMITER_LINE_PATTERN = re.compile(r'"?sep=(.)"?\r?\n?', re.I)  # sep=;
 #: The maximum number of columns; every row is split into as many cells.
 _MAX_COLUMNS = 10_000
 
@@ -51,10 +53,15 @@ def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     # The limit is global to the process; raising it only allows longer cells elsewhere.
     csv.field_size_limit(sys.maxsize)
     lines = iter_decoded_lines(stream, origin.name, options.encoding)
-    first_line = next(lines, "")
+    first_line, second_line = next(lines, ""), next(lines, "")
     check_nul(first_line, origin.name)
-    delimiter = options.delimiter or _detect_delimiter(first_line, origin)
-    reader = csv.reader(chain([first_line], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
+    delimiter_match = _DELIMITER_LINE_PATTERN.fullmatch(first_line)
+    if delimiter_match is not None:  # written by spreadsheet programs; a blank line keeps the numbers of the lines
+        first_line = "\n"
+    detected_delimiter = delimiter_match[1] if delimiter_match else _detect_delimiter(first_line, second_line, origin)
+    delimiter = options.delimiter or detected_delimiter
+    first_lines = chain([first_line, second_line], lines)
+    reader = csv.reader(first_lines, delimiter=delimiter, strict=True, skipinitialspace=True)
     while True:
         line_number = reader.line_num + 1
         try:
@@ -70,13 +77,28 @@ def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
             yield NumberedRow(line_number, [clean_text(cell).strip() for cell in cells])
 
 
-def _detect_delimiter(header: str, origin: Origin) -> str:
-    """Return the delimiter that the suffix of the file or the header line indicates; by default a comma."""
+def _detect_delimiter(header: str, first_row: str, origin: Origin) -> str:
+    """Return the delimiter that the suffix of the file or its first two lines indicate; by default a comma.
+
+    It splits both lines into the same number of cells, the highest number if several do. If none does, it is the first
+    one in the header.
+    """
     if PurePosixPath(origin.name).suffix.lower() == ".tsv":
         return "\t"
-    if "," not in header:
-        return next((delimiter for delimiter in _OTHER_DELIMITERS if delimiter in header), ",")
-    return ","
+    num_cells = {
+        delimiter: _count_cells(header, delimiter)
+        for delimiter in _DELIMITERS
+        if delimiter in header and _count_cells(header, delimiter) == _count_cells(first_row, delimiter) > 0
+    }
+    if num_cells:
+        return max(num_cells, key=lambda delimiter: num_cells[delimiter])
+    return next((delimiter for delimiter in _DELIMITERS if delimiter in header), ",")
+
+
+def _count_cells(line: str, delimiter: str) -> int:
+    """Return the number of cells of a line; 0 if the delimiter cuts a quoted cell."""
+    cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    return 0 if any('"' in cell for cell in cells) else len(cells)
 
 
 def _describe_csv_error(error: csv.Error) -> str:
