@@ -623,6 +623,10 @@ def test_the_explorer_follows_commits_and_another_store_at_its_path(tmp_path: Pa
     shutil.rmtree(path)
     with pytest.raises(kvstore.errors.StoreNotFoundError), followed.open_session():
         pass
+    path.touch()
+    with pytest.raises(kvstore.errors.StoreNotFoundError), followed.open_session():
+        pass
+    path.unlink()
     other.rename(path)
     with followed.open_session() as session:
         assert session.keys() == ["b"]

@@ -141,6 +141,30 @@ def test_the_map_places_every_chunk_and_a_question(picture_client: Any) -> None:
     assert picture_client.get("/map.point?point=4").status_code == 400
 
 
+def test_the_map_ignores_deletions_while_it_is_made(store: Store) -> None:
+    chunk_map_module = pytest.importorskip("kvstore.integrations.explore.chunk_map")
+    with store.snapshot() as snapshot:
+        store.delete("port")
+        chunk_map = chunk_map_module.ChunkMap(store, snapshot)
+    assert len(chunk_map) == 4
+    assert ("port", 1) in chunk_map.get_groups(store, "document").names
+
+
+def test_the_map_is_colored_by_a_field_called_topic_or_by_the_last_index(store: Store) -> None:
+    chunk_map_module = pytest.importorskip("kvstore.integrations.explore.chunk_map")
+    for key in TEXTS:
+        store.update(key, meta={"topic": "sea" if key == "port" else "land"})
+
+    def list_topics() -> list[tuple[str, int]]:
+        return chunk_map_module.get_chunk_map(store).get_groups(store, "topic").names
+
+    assert list_topics() == [("land", 3), ("sea", 1)]
+    store.create_index("topics")
+    assert "land" not in dict(list_topics())
+    store.drop_index("topics")
+    assert list_topics() == [("land", 3), ("sea", 1)]
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
 @pytest.mark.parametrize("width", [320, 390, 1000])
 def test_the_labels_of_a_picture_do_not_overlap(width: int) -> None:

@@ -7,7 +7,6 @@ store.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,6 +18,8 @@ import numpy.typing as npt
 
 import kvstore
 
+from ..store_queries import list_built_indexes
+from .followed_store import identify_file
 from .map_labels import label_clusters
 from .map_layout import MapLayout
 
@@ -31,6 +32,8 @@ _BATCH_SIZE = 8192
 MAX_GROUPS = 11
 #: The resolution of an axis.
 AXIS_STEPS = 65535
+#: The index that each coloring by groups of an index needs.
+INDEX_KINDS = {"topic": "topics", "community": "communities"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,17 @@ class ChunkMap:
     ``labels`` are the labels of the clusters.
     """
 
-    def __init__(self, store: kvstore.Store) -> None:
-        """Compute the layout from a sample of the chunks, and the position, cluster and label of every chunk."""
-        rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
+    def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
+        """Compute the layout from a sample of the chunks, and the position, cluster and label of every chunk.
+
+        Chunks and vectors are read from ``snapshot``, and the texts for labels from ``store``, which may have changed.
+        """
+        with snapshot.state() as state:
+            rows = [
+                (chunk, record.key, ordinal)
+                for record in state.documents.scan()
+                for ordinal, chunk in enumerate(record.chunk_ids())
+            ]
         rows.sort(key=lambda row: row[1:])  # by document key and ordinal
         self.documents = sorted({document for _, document, _ in rows})
         indexes_by_key = {key: index for index, key in enumerate(self.documents)}
@@ -67,13 +78,13 @@ class ChunkMap:
         ids = [chunk for chunk, _, _ in rows]
         self._indexes_by_id = {chunk: index for index, chunk in enumerate(ids)}
         step = max(1, -(-len(ids) // _MAX_SAMPLED))  # rounded up, so that at most _MAX_SAMPLED chunks are sampled
-        self._layout = MapLayout(store.vectors(ids[::step]))
+        self._layout = MapLayout(snapshot.vectors(ids[::step]))
         positions = np.zeros((len(ids), 2), np.float32)
         self.clusters = np.zeros(len(ids), np.uint8)
         cosines = np.zeros(len(ids), np.float32)
         for start in range(0, len(ids), _BATCH_SIZE):
             batch = slice(start, start + _BATCH_SIZE)
-            vectors = store.vectors(ids[batch])
+            vectors = snapshot.vectors(ids[batch])
             positions[batch] = self._layout.project(vectors)
             self.clusters[batch] = self._layout.assign_clusters(vectors)
             cosines[batch] = self._layout.compute_cosines(vectors)
@@ -82,7 +93,7 @@ class ChunkMap:
         self._scale = float(max((positions - self._lowest).max(initial=0.0), 1e-9))  # not 0, because it is a divisor
         self.points = np.rint((positions - self._lowest) / self._scale * AXIS_STEPS).astype(np.uint16)
         self.labels = self._make_labels(store, ids, cosines)
-        self._groups: dict[str, ChunkGroups] = {}
+        self._groups: dict[tuple[str, kvstore.IndexStatus | None], ChunkGroups] = {}
 
     def __len__(self) -> int:
         """Return the number of chunks."""
@@ -145,11 +156,15 @@ class ChunkMap:
         ``coloring`` is the property to color by: ``cluster``, ``document``, ``topic``, ``community``, or the name of a
         metadata field.
         """
-        groups = self._groups.get(coloring)
+        kind = INDEX_KINDS.get(coloring)
+        # An index can be rebuilt without a change of the documents.
+        index = None if kind is None else next((index for index in store.indexes() if index.kind == kind), None)
+        groups = self._groups.get((coloring, index))
         if groups is None:
-            label_chunks = _LABELERS.get(coloring)
+            is_built = kind is None or kind in list_built_indexes(store)
+            label_chunks = _LABELERS.get(coloring) if is_built else None  # without the index, it is a metadata field
             labels = _label_by_field(store, self, coloring) if label_chunks is None else label_chunks(store, self)
-            groups = self._groups[coloring] = _group_labels(labels)
+            groups = self._groups[coloring, index] = _group_labels(labels)
         return groups
 
 
@@ -178,10 +193,13 @@ def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None
 
 def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     """Return the title of each chunk's document, followed by the key if several documents have it; never None."""
-    titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
+    stored_titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
+    titles = [stored_titles.get(key, key) for key in chunks.documents]  # a document may have been deleted meanwhile
     # Two documents with the same title are two groups.
-    duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
-    names = [f"{titles[key]} ({key})" if titles[key] in duplicate_titles else titles[key] for key in chunks.documents]
+    counts = Counter(titles)
+    names = [
+        f"{title} ({key})" if counts[title] > 1 else title for title, key in zip(titles, chunks.documents, strict=True)
+    ]
     return [names[document_index] for document_index in chunks.document_indexes.tolist()]
 
 
@@ -266,11 +284,12 @@ _LOCK = threading.Lock()
 
 def get_chunk_map(store: kvstore.Store) -> ChunkMap:
     """Return the map of the store's current state. Only the last map is cached."""
-    # The inode changes if the store is replaced by another one, and ``change`` (the number of commits) with a commit.
-    key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
-    with _LOCK:  # concurrent requests wait for the same map
+    # Concurrent requests wait for the same map.
+    with _LOCK, store.snapshot() as snapshot, snapshot.state() as state:
+        # The file changes if another store replaces the store, and ``change`` (the number of commits) with a commit.
+        key = str(store.path), identify_file(store.path), state.counters.change
         chunk_map = _CACHE.get(key)
         if chunk_map is None:
             _CACHE.clear()
-            chunk_map = _CACHE[key] = ChunkMap(store)
+            chunk_map = _CACHE[key] = ChunkMap(store, snapshot)
         return chunk_map

@@ -58,12 +58,12 @@ class FollowedStore:
     def _get_store(self) -> kvstore.Store:
         """Return the open store, reopened if another one has replaced it at the path."""
         with self._lock:
-            if self._store is not None and (self._store.closed or _identify_file(self.path) != self._file_identity):
+            if self._store is not None and (self._store.closed or identify_file(self.path) != self._file_identity):
                 self._store.close()  # waits for the readers of the old store
                 self._store = None
             if self._store is None:
                 self._store = kvstore.open(self.path, readonly=True)
-                self._file_identity = _identify_file(self.path)
+                self._file_identity = identify_file(self.path)
             return self._store
 
     def close(self) -> None:
@@ -73,13 +73,17 @@ class FollowedStore:
                 self._store.close()
 
 
-def _identify_file(path: Path) -> tuple[int, int]:
+def identify_file(path: Path) -> tuple[int, int]:
     """Return the device and inode of the data file of the store at ``path``; they change if the store is replaced.
 
-    Raises StoreNotFoundError if the file does not exist.
+    Raises StoreNotFoundError if the file does not exist or cannot be reached.
     """
     try:
         status = os.stat(path / "data.mdb")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise StoreNotFoundError(f"{path}: the store no longer exists; create it again, or stop the explorer") from None
+    except OSError as error:
+        raise StoreNotFoundError(
+            f"{path}: the store cannot be read any more ({error.strerror}); make it readable, or stop the explorer"
+        ) from None
     return status.st_dev, status.st_ino

@@ -16,7 +16,7 @@ import kvstore
 
 from ...errors import EmbedderError, InputError
 from ..store_queries import list_built_indexes
-from .chunk_map import AXIS_STEPS, ChunkMap, get_chunk_map
+from .chunk_map import AXIS_STEPS, INDEX_KINDS, ChunkMap, get_chunk_map
 from .document_text import strip_markdown
 from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
 
@@ -77,11 +77,7 @@ def _list_colorings(store: kvstore.Store) -> list[str]:
     """
     colorings = ["cluster", "document"]
     built_kinds = list_built_indexes(store)
-    colorings += [
-        coloring
-        for coloring, index_kind in (("topic", "topics"), ("community", "communities"))
-        if index_kind in built_kinds
-    ]
+    colorings += [coloring for coloring, index_kind in INDEX_KINDS.items() if index_kind in built_kinds]
     rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_MAX_SCANNED,)).fetchall()
     fields: dict[str, None] = {}
     for (meta,) in rows:

@@ -42,7 +42,8 @@ def build_topic(request: PageRequest) -> PageContent:
         'chunks.document AS document, documents.title AS title, heading, start, "end", chunks.text AS text',
         "chunks.document, ordinal",
     )
-    parent = None if topic["parent"] is None else _load_topics(request, "topic", topic["parent"])[0]
+    # The parent is missing if the index is rebuilt meanwhile.
+    parent = None if topic["parent"] is None else next(iter(_load_topics(request, "topic", topic["parent"])), None)
     return content | {"topic": topic, "parent": parent, "subtopics": subtopics}
 
 
