@@ -278,7 +278,7 @@ _LABELERS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
     "topic": _label_by_topic,
     "community": _label_by_community,
 }
-_CACHE: dict[tuple[str, int, int], ChunkMap] = {}
+_CACHE: dict[tuple[str, tuple[int, int], int], ChunkMap] = {}
 _LOCK = threading.Lock()
 
 
