@@ -130,6 +130,14 @@ def test_a_document_belongs_to_the_folder_it_was_found_in_last(store: kvstore.St
     assert store.ingest(tmp_path / "two", prune=True).removed == 1
 
 
+def test_a_changed_file_that_is_ingested_alone_still_belongs_to_its_folder(store: kvstore.Store, folder: Path) -> None:
+    store.ingest(folder)
+    (folder / "one.md").write_text("# One\n\nAnother text.")
+    assert store.ingest(folder / "one.md").changed == 1
+    (folder / "one.md").unlink()
+    assert store.ingest(folder, prune=True).removed == 1
+
+
 @pytest.mark.slow
 def test_bad_files_are_reported_and_the_others_ingested(store: kvstore.Store, folder: Path) -> None:
     (folder / "empty.txt").write_text("")

@@ -222,10 +222,9 @@ class _IngestRun:
             self._files.append(completed_file)
 
     def _reread_files(self, visits: Sequence[FileVisit], num_files: int) -> Generator[IngestProgress, None, None]:
-        """Read files again for their deferred documents, and yield the progress after each commit.
+        """Read files again for their deferred documents, whose keys an earlier file took; yield the progress.
 
-        An earlier file took the keys of these documents, which the store had until now. ``num_files`` is the number of
-        all files.
+        ``num_files`` is the number of all files.
         """
         self._write_batch()  # the readers then no longer recognize the documents as stored
         with closing(self._reader.iter_items([visit.source for visit in visits])) as items:
@@ -333,7 +332,9 @@ class _IngestRun:
             self._record_duplicate_key(file_document.key, visit)
         else:
             self.report.changed += 1
-        self._batch.add(BatchedDocument(extracted, file_document.vectors, origin=visit.root))
+        # A file that was named directly still belongs to the folder in which an earlier ingest found it.
+        known_root = record.origin if record is not None and record.source == visit.location else None
+        self._batch.add(BatchedDocument(extracted, file_document.vectors, origin=visit.root or known_root))
         if self._is_batch_full():
             self._write_batch()
 
