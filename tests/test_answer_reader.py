@@ -207,6 +207,55 @@ def test_rows_about_other_things_do_not_follow_an_answer(reader: AnswerReader, t
         assert "2024-05-01" not in answer
 
 
+def test_the_sender_of_a_mail_answers_only_questions_about_senders(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        header = "From: Irena Novak <accounts@clearwater-linen.example>\nDate: Mon, 05 Aug 2024 10:00:00 +0000"
+        body = "Hello,\n\nplease find the July invoice: 412.80 + VAT. We only charged for 4 missing towels."
+        store.put("mail", f"{header}\n\n{body}", title="Invoice 20817 (July) and towels")
+        amount = store.ask("what was the invoice from clearwater linen in july").text
+        assert "412.80" in amount.partition("[1]")[0] and "From:" not in amount
+        assert "Irena Novak" in store.ask("Who sent the invoice from Clearwater Linen?").text
+        assert "05 Aug 2024" in store.ask("What is the date of the mail about the invoice?").text
+
+
+RANGES = """
+# Parcels
+
+Who pays for the freight: on orders below $500 the customer pays, from $500 up we pay ground freight.
+
+- up to 1 kg: 4.50
+- up to 5 kg: 6.90
+- up to 10 kg: 9.90
+
+| years of service | days of leave |
+|---|---|
+| 0-4 | 20 |
+| 5-9 | 24 |
+| 10 or more | 28 |
+
+Ann Lee was mayor of Hale from 1939 to 1945. Tom Berg was mayor from 1946 to 1952.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("What does a parcel of 3 kg cost?", "up to 5 kg: 6.90"),
+        ("Who pays freight on an order of $700?", "from $500 up we pay"),
+        ("How many days of leave do I get after 7 years of service?", "5-9"),
+        ("days of leave after 12 years", "10 or more"),
+        ("Who was mayor of Hale in 1948?", "Tom Berg"),
+    ],
+)
+def test_a_number_is_found_in_the_range_that_includes_it(
+    reader: AnswerReader, tmp_path: Path, question: str, sentence: str
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("rules", RANGES, format="markdown")
+        answer = store.ask(question)
+        assert answer.outcome == "answered" and sentence in answer.text.partition("[1]")[0]
+
+
 def test_the_answering_sentence_comes_first_with_its_words(harbor: kvstore.Store) -> None:
     answer = harbor.ask("Who built the crane of the harbor?")
     assert answer.outcome == "answered"

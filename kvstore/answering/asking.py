@@ -311,10 +311,12 @@ class Asker:
             if evidence.is_overview:
                 confidence = OVERVIEW_CONFIDENCE
             else:
+                # A year in "1992–2004" is not unknown, and no word of the question is missing in the text with it.
+                text_in_range = reader_result.best.text_in_range if reader_result is not None else ""
                 confidence = estimate_confidence(
                     query,
                     evidence.hits,
-                    evidence.context,
+                    [*evidence.context, text_in_range] if text_in_range else evidence.context,
                     lambda: scored_passages.snippet_scores.best_cosine,  # a property that can score all snippets
                     reader_result,
                 )

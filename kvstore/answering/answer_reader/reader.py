@@ -42,8 +42,11 @@ from ..answer_types import AnswerType, find_quality
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import MAX_CHUNKS, SnippetScorer, list_candidates
 from ..passages import Passage
+from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
 from ..snippets import Snippet
+from .quantities import find_quantities
+from .quantity_ranges import replace_ranges
 
 #: The folder of kvstore-db-english with the weights, and its files.
 FOLDER = "answer_reader"
@@ -60,6 +63,9 @@ _MAX_QUESTION = 300
 _MAX_DOCUMENT_CHUNKS = 500
 #: The maximum number of windows that are read for a question.
 MAX_WINDOWS = 16
+#: If the question has a quantity: the maximum number of windows whose ranges are compared with it, and of those with a
+#: range that includes it that are preferred to likelier windows. The rows of a table can be equally likely otherwise.
+_MAX_COMPARED, _MAX_PREFERRED = 48, 4
 #: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
 #: without what the question asks for. A term in the snippet itself has weight 1.
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
@@ -71,8 +77,9 @@ _FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
 _MAIL_FIELD_PATTERN = compile_lazily(
     r"From: (?P<sender>[^@\n]{1,200}@.{1,200})|Date: (?P<date>\w{3}, \d{1,2} \w{3} \d{4} [\d:]{5,8} [+-]\d{4})"
 )
-#: The answer types of the questions that such a field can answer.
-_MAIL_FIELD_TYPES = frozenset(("person", "time", "meaning", "e-mail address"))
+#: The answer types of the questions that such a field can answer, and words of other questions that it can answer.
+_MAIL_FIELD_TYPES = frozenset(("person", "time", "e-mail address"))
+_MAIL_FIELD_WORDS = frozenset("date sender send sent write wrote written mail email".split())
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
@@ -122,21 +129,25 @@ class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
     ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it
-    is a row of a table about something else.
+    is a row of a table about something else. ``is_within_range`` is True if a range that includes a quantity of the
+    question was replaced by that quantity. ``is_outside_range`` is True for an item or row with only other ranges.
     """
 
     position: SnippetPosition
     text: str
     offset: int
     lacks_answer_type: bool
+    is_within_range: bool = False
+    is_outside_range: bool = False
 
 
 def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
     A window is a snippet after its title, its headings and the sentence that it refers to. ``answer_type`` is what the
-    question asks for, such as a person. A snippet that is itself a question is not read, and a web address only if the
-    question can ask for one. A heading is read only if it has the date of a version that the question asks for.
+    question asks for, such as a person. A snippet that is itself a question is not read. A web address, and the sender
+    or date of a mail, are read only if the question can ask for such a thing, and a heading only if it has the date of
+    a version that the question asks for. Ranges are replaced by the quantities of the question that they include.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -144,7 +155,8 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
     for position in list_candidates(passages):
         snippet = get_snippet(passages, position)
         is_address = _ADDRESS_PATTERN.fullmatch(snippet.text) is not None
-        if not snippet.is_question and (not is_address or answer_type.name in _ADDRESS_TYPES):
+        is_unasked_address = is_address and answer_type.name not in _ADDRESS_TYPES
+        if not (snippet.is_question or is_unasked_address or is_unasked_mail_field(snippet, answer_type)):
             candidates[position] = estimator.lacks_answer_type(position)
     # Headings are not among the candidates, so those with the date of a version are added.
     candidates |= {
@@ -154,14 +166,17 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
         if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(scorer.question)
     }
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
+    max_windows = _MAX_COMPARED if any(find_quantities(scorer.question)) else MAX_WINDOWS
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
         passage_index, index = position
         text, offset = _build_window_text(passages[passage_index], index, numbers)
         windows.setdefault(text, Window(position, text, offset, candidates[position]))
-        if len(windows) == MAX_WINDOWS:
+        if len(windows) == max_windows:
             break
-    return list(windows.values())
+    compared_windows = estimator.replace_ranges(list(windows.values()))
+    preferred = [window for window in compared_windows if window.is_within_range][:_MAX_PREFERRED]
+    return [*preferred, *(window for window in compared_windows if window not in preferred)][:MAX_WINDOWS]
 
 
 class _CandidateEstimator:
@@ -216,13 +231,36 @@ class _CandidateEstimator:
             + _MISSING_WEIGHT * lacks_answer_type
         )
 
-    def lacks_answer_type(self, position: SnippetPosition) -> bool:
+    def replace_ranges(self, windows: Sequence[Window]) -> list[Window]:
+        """Return the windows with a quantity of the question in place of each range that includes it."""
+        question = self._scorer.question
+        parts = [part for window in windows for part in (window.text[: window.offset], window.text[window.offset :])]
+        compared_parts = iter(replace_ranges(parts, question, self._scorer.stem))
+        asks_yes_no = is_yes_no_question(question)  # "up to 65 mm" answers "Does a bar of 80 mm fit?"
+        compared_windows = []
+        for window, before, snippet in zip(windows, compared_parts, compared_parts, strict=True):
+            is_within = before.is_within or snippet.is_within
+            is_entry = get_snippet(self._passages, window.position).kind in ("item", "table")
+            compared_window = window._replace(
+                text=before.text + snippet.text,
+                offset=len(before.text),
+                is_within_range=is_within,
+                is_outside_range=snippet.is_outside and is_entry and not (is_within or asks_yes_no),
+            )
+            if is_within:
+                lacks_answer_type = self.lacks_answer_type(window.position, is_within_range=True)
+                compared_window = compared_window._replace(lacks_answer_type=lacks_answer_type)
+            compared_windows.append(compared_window)
+        return compared_windows
+
+    def lacks_answer_type(self, position: SnippetPosition, *, is_within_range: bool = False) -> bool:
         """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
 
-        A table row lacks it if its cells have no term from the question and do not name the quality ("weight") that it
-        asks for. If any row has an identifier or a name from the question, all rows without one lack it; a name in the
-        title or a heading counts for each row below it. If the question asks for the e-mail address of a name, a
-        snippet without any word of that name lacks it.
+        A table row lacks it if its cells have no term from the question, no range that includes a quantity of it
+        (``is_within_range``), and do not name the quality ("weight") that it asks for. If any row has an identifier or
+        a name from the question, all rows without one lack it; a name in the title or a heading counts for each row
+        below it. If the question asks for the e-mail address of a name, a snippet without any word of that name lacks
+        it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
@@ -233,7 +271,8 @@ class _CandidateEstimator:
             words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), snippet.labeled_text])))
             if self._row_names and not any(name <= words for name in self._row_names):
                 return True
-        if snippet.cell_text and not self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}"):
+        has_asked_cell = is_within_range or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")
+        if snippet.cell_text and not has_asked_cell:
             quality = self._quality
             if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cell_text, self._scorer.stem):
                 return True
@@ -285,7 +324,8 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
 
 def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
     """True if a snippet is the sender or date of a mail, and the question cannot ask for either."""
-    return answer_type.name not in _MAIL_FIELD_TYPES and _MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
+    is_asked = answer_type.name in _MAIL_FIELD_TYPES or not _MAIL_FIELD_WORDS.isdisjoint(answer_type.words)
+    return not is_asked and _MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
 
 
 def _phrase_mail_field(text: str) -> str:

@@ -76,7 +76,8 @@ class AnswerCandidate(NamedTuple):
     ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
     ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title (or the name of
     its document, without a title) and heading. ``is_contrary`` is True if it has the opposite of a word in the question
-    instead.
+    instead, or is an entry for another range than that of the question's quantity. ``text_in_range`` is the text that
+    was read if it has a quantity of the question in place of a range; empty otherwise.
     """
 
     position: SnippetPosition
@@ -87,6 +88,7 @@ class AnswerCandidate(NamedTuple):
     answer: str
     coverage: float
     is_contrary: bool
+    text_in_range: str
 
 
 class ReaderResult(NamedTuple):
@@ -174,7 +176,8 @@ def read_passages(
     if not windows:
         return None
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
-    windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
+    windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))
+    windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_within_range]
     contrasts = find_contrasts(question)
     topic = find_topic(question)
     subject_terms = set(list_terms(topic or question, scorer.stem))
@@ -193,7 +196,7 @@ def read_passages(
                 rule_scores.scores[window.position],
                 logit=max(output.logit, _OPENING_LOGIT) if opens_document else output.logit,
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
-                is_contrary=bool(contrasts) and is_contrary(contrasts, window.text),
+                is_contrary=window.is_outside_range or (bool(contrasts) and is_contrary(contrasts, window.text)),
             )
         )
     candidates.sort(key=lambda candidate: (-candidate.score, candidate.position))
@@ -217,10 +220,18 @@ def _build_candidate(
     ``output`` is the output of the network, and ``logit`` its logit (log-odds that the snippet answers) after
     corrections. The other arguments are fields of the result.
     """
-    score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * window.lacks_answer_type
-    answer = window.text[output.start : output.end]
+    is_about_else = window.lacks_answer_type or window.is_outside_range
+    score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * is_about_else
     return AnswerCandidate(
-        window.position, score, logit, rule_score, window.lacks_answer_type, answer, coverage, is_contrary
+        window.position,
+        score,
+        logit,
+        rule_score,
+        window.lacks_answer_type,
+        answer=window.text[output.start : output.end],
+        coverage=coverage,
+        is_contrary=is_contrary,
+        text_in_range=window.text if window.is_within_range else "",
     )
 
 

@@ -1,0 +1,144 @@
+"""Quantities in a text: numbers with their units, years, dates, weekdays and clock times.
+
+In: a text in English. Out: each :class:`Quantity` with its place in the text and its value. Quantities with the same
+unit can be compared. Ordinals, negative numbers and the digits of identifiers are not quantities.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...text.name_words import MONTHS
+from ...text.number_words import NUMBERS
+from ...text.patterns import compile_lazily
+from ...text.words import FUNCTION_WORDS
+
+#: The units of the calendar. The value of a date is 100 times the month plus the day, that of a clock time is in
+#: minutes, and that of a weekday is 0 (Monday) to 6.
+YEAR, DATE, CLOCK, WEEKDAY = "calendar year", "date", "clock time", "weekday"
+#: The number of values of a unit after which they start again.
+PERIODS = {DATE: 1300, CLOCK: 24 * 60, WEEKDAY: 7}
+#: Names of units and currencies; the first of a group stands for all of it.
+_UNIT_GROUPS = (
+    "$ dollar usd buck; € euro eur; £ gbp; ¥ yen; % percent; second sec; minute min; hour hr h; day; night; week wk;"
+    " month; year yr age aged; kg kilo kilogram; g gram; lb pound; ton tonne; km kilometer kilometre; m meter metre;"
+    " cm centimeter centimetre; mm millimeter millimetre; foot feet ft; mile mi; l liter litre; °c; °f; degree;"
+    " person people guest participant visitor attendee"
+)
+_UNITS = {name: group.split()[0] for group in _UNIT_GROUPS.split(";") for name in group.split()}
+#: The units of measurement. A number without one can have another; an amount without a currency is in the usual one.
+MEASURES = frozenset(_UNITS.values()).difference("$€£¥")
+_DAYS = "mon tues wednes thurs fri satur sun".split()
+_NUMBER_WORDS = "|".join(word for word in NUMBERS if word != "one")  # "one" is mostly a pronoun
+_LONG_MONTHS = "|".join(MONTHS)
+_MONTHS = rf"(?:{_LONG_MONTHS}|{'|'.join(month[:3] for month in MONTHS)}|sept)"
+_QUANTITY_PATTERN = compile_lazily(
+    rf"""(?<![^\W_])(?<![.,:/\#−])(?<![^\W\d][-–])(?<![\s(][-–])(?<!\A[-–])(?:
+    (?P<month_before>(?i:{_MONTHS}))\.?\ (?P<day_after>[0-3]?\d)(?:st|nd|rd|th)?(?!\w|[:.]\d|\ ?[ap]\.?m\b)
+    |(?P<day_before>[0-3]?\d)(?:st|nd|rd|th)?(?:\ of)?\ (?P<month_after>(?i:{_MONTHS}))\b
+    |(?:(?<=in\ )|(?=[A-Z]))(?!May\ (?:be|I|it|not|s?he|they|we|you)\b)(?P<month>(?i:{_LONG_MONTHS}))\b
+    |(?P<hour>[01]?\d)(?:[:.](?P<minute>[0-5]\d))?\ ?(?P<half>[AaPp])\.?[Mm]\b\.?
+    |(?P<hour_24>[0-2]?\d):(?P<minute_24>[0-5]\d)(?!:?\d)|(?P<noon>(?i:noon|midnight))\b
+    |(?P<day>(?i:{"|".join(_DAYS)})(?i:days?)\b|(?:Mon|Tue|Tues|Wed|Thu|Thur|Thurs|Fri|Sat|Sun)\b)
+    |(?P<currency>[$€£¥]\ ?)?
+    (?P<number>(?!0\d)(?:\d{{1,3}}(?:,\d{{3}})+|\d{{1,9}})(?:\.\d{{1,4}})?|(?i:{_NUMBER_WORDS})\b(?!-))
+    (?!\d|[.,:/]\d|(?:st|nd|rd|th)\b|\ o['’]clock)(?:[\ -]?(?P<unit>%|°\ ?[CF]\b|[^\W\d_]+))?)""",
+    re.VERBOSE,
+)
+#: The start of a quantity: a digit, the sign of a currency, or one of the words with which a quantity can begin.
+_START_PATTERN = compile_lazily(r"[$€£¥]|(?<![^\W_])(?:\d|[^\W\d_]+)")
+_START_WORDS = frozenset(
+    "sept noon midnight tue wed thu thur sat".split()
+    + [word for month in MONTHS for word in (month, month[:3])]
+    + [f"{day}{ending}" for day in _DAYS for ending in ("", "day", "days")]
+).union(NUMBERS)
+#: The number of characters before a number in which the word before it is looked for.
+_MAX_WORD = 30
+_YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
+
+
+class Quantity(NamedTuple):
+    """A quantity in a text from character ``start`` to ``end``; the unit of a number ends at ``unit_end``.
+
+    ``value`` and ``last`` are the same, except for a month: its first and last day. ``unit`` is a unit of the calendar
+    or of measurement, a currency, or the noun that is counted; empty if it is unknown. ``is_name`` is True for a number
+    after a noun that it can identify, as in "purchase 4711".
+    """
+
+    start: int
+    end: int
+    unit_end: int
+    value: float
+    last: float
+    unit: str
+    is_name: bool = False
+
+
+def find_quantities(text: str) -> Iterator[Quantity]:
+    """Yield the quantities in a text, in order.
+
+    >>> [(quantity.value, quantity.unit) for quantity in find_quantities("Up to 5 kg on 3 June, Fri 9:30, for $1,200")]
+    [(5.0, 'kg'), (603, 'date'), (4, 'weekday'), (570, 'clock time'), (1200.0, '$')]
+    """
+    end = 0
+    for start in _START_PATTERN.finditer(text):
+        can_start = start.start() >= end and (not start[0].isalpha() or start[0].lower() in _START_WORDS)
+        match = _QUANTITY_PATTERN.match(text, start.start()) if can_start else None
+        if match is None:
+            continue
+        end = match.end()
+        if match["number"]:
+            yield _make_number(match, text)
+        elif match["month"]:
+            month = _find_month(match["month"])
+            yield Quantity(*match.span(), match.end(), 100 * month, 100 * month + 99, DATE)
+        else:
+            value, unit = _parse_calendar_value(match)
+            yield Quantity(*match.span(), match.end(), value, value, unit)
+
+
+def find_unit(word: str) -> str:
+    """Return the unit that a word in lower case names, or the word without a plural s if it names none."""
+    singular = word.removesuffix("s") if len(word) > 2 else word
+    return _UNITS.get(word) or _UNITS.get(singular, singular)
+
+
+def _make_number(match: re.Match[str], text: str) -> Quantity:
+    """Return the number of a match in a text, with the unit that follows, or the age that precedes ("aged 70")."""
+    number, currency = match["number"].lower(), (match["currency"] or "").strip()
+    value = float(NUMBERS.get(number) or number.replace(",", ""))
+    word = (match["unit"] or "").replace(" ", "").lower()
+    unit = "" if word in FUNCTION_WORDS else find_unit(word)
+    end = match.end("number")
+    unit_end = match.end() if unit else end
+    word_before = next(iter(text[max(0, match.start() - _MAX_WORD) : match.start()].split()[-1:]), "").lower()
+    if currency or unit:
+        return Quantity(match.start(), end, unit_end, value, value, currency or unit)
+    if _YEAR_PATTERN.fullmatch(number):
+        return Quantity(match.start(), end, end, value, value, YEAR)
+    if find_unit(word_before) == "year":
+        return Quantity(match.start(), end, end, value, value, "year")
+    is_name = word_before.isalpha() and word_before not in FUNCTION_WORDS
+    return Quantity(match.start(), end, end, value, value, "", is_name)
+
+
+def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:
+    """Return the value and unit of a date, a clock time or a weekday."""
+    if match["day"]:
+        return next(i for i, day in enumerate(_DAYS) if match["day"].lower().startswith(day[:3])), WEEKDAY
+    if match["noon"]:
+        return 24 * 60 if match["noon"].lower() == "midnight" else 12 * 60, CLOCK
+    if match["hour"]:
+        hour = int(match["hour"]) % 12 + (12 if match["half"].lower() == "p" else 0)
+        return 60 * hour + int(match["minute"] or 0), CLOCK
+    if match["hour_24"]:
+        return 60 * int(match["hour_24"]) + int(match["minute_24"]), CLOCK
+    month = match["month_before"] or match["month_after"]
+    return 100 * _find_month(month) + int(match["day_after"] or match["day_before"]), DATE
+
+
+def _find_month(name: str) -> int:
+    """Return the number of a month from its name or the first three letters of that."""
+    return next(number for number, month in enumerate(MONTHS, 1) if month[:3] == name[:3].lower())
