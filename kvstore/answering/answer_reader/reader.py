@@ -194,6 +194,13 @@ class _CandidateEstimator:
         self._title_terms = [
             scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
         ]
+        question = scorer.question
+        #: The words of the quantities in the question, which a row with a range that includes them need not have.
+        self._quantity_words = {
+            word
+            for quantity in find_quantities(question)
+            for word in segment_words(question[quantity.start : quantity.end])
+        }
         #: The identifiers in the question that a row within a hit has.
         self._row_identifiers = _find_identifiers(scorer.question)
         if self._row_identifiers:
@@ -269,6 +276,8 @@ class _CandidateEstimator:
             if self._row_identifiers and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
                 return True
             words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), snippet.labeled_text])))
+            if is_within_range:
+                words |= self._quantity_words
             if self._row_names and not any(name <= words for name in self._row_names):
                 return True
         has_asked_cell = is_within_range or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")
