@@ -43,7 +43,7 @@ from .command_options import (
 @click.option(
     "--prune",
     is_flag=True,
-    help="Also delete documents whose files no longer exist in the ingested folders and patterns.",
+    help="Also delete documents whose files, or whose rows in a file, no longer exist in the ingested paths.",
 )
 @add_opening_options
 @click.option("--quiet", is_flag=True, help="Print only failures.")

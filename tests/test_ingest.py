@@ -106,6 +106,24 @@ def test_a_renamed_file_is_never_missing(store: kvstore.Store, folder: Path) -> 
     assert store.statistics()["change"] == before + 1  # one commit: no reader finds neither, or both
 
 
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_prune_removes_the_rows_that_are_gone_from_a_file(
+    store: kvstore.Store, tmp_path: Path, as_folder: bool
+) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    path = folder if as_folder else folder / "people.csv"
+    (folder / "people.csv").write_text("id,name\n1,Ann\n2,Bob\n")
+    store.put("note", "Bob came by hand.")
+    store.ingest(path)
+    (folder / "people.csv").write_text("id,name\n1,Ann\n3\n")
+    assert store.ingest(path, prune=True).removed == 0  # a row cannot be read: it may be the missing one
+    (folder / "people.csv").write_text("id,name\n1,Ann\n")
+    assert store.ingest(path).removed == 0
+    assert store.ingest(path, prune=True).removed == 1
+    assert sorted(store.keys()) == ["1", "note"]
+
+
 def test_prune_spares_other_folders(store: kvstore.Store, folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "letters"
     other.mkdir()

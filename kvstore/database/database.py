@@ -124,8 +124,8 @@ class Database(Handle):
     ) -> IngestReport:
         """Ingest files, folders and globs, with one commit per batch.
 
-        Unreadable files are reported and raise no error. ``prune`` removes documents whose files no longer exist in the
-        folders and patterns of ``paths``. ``include`` lists patterns such as ``*.adoc``: in folders, files with
+        Unreadable files are reported and raise no error. ``prune`` removes documents whose files, or whose rows in a
+        file, no longer exist in ``paths``. ``include`` lists patterns such as ``*.adoc``: in folders, files with
         matching names are read whatever their suffix is. ``exclude`` lists patterns of files and folders to skip, such
         as ``drafts``, without removing their documents. ``options`` are those of WITH, such as ``encoding``.
 

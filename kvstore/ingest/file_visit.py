@@ -79,6 +79,11 @@ class FileVisit:
         """The folder that contained the file, or None if the file was named directly."""
         return self.source.root
 
+    @property
+    def may_lose_documents(self) -> bool:
+        """True if the file may have had documents that it has no more: unless it has one, under its own key."""
+        return set(self._digests) != {self.source.key}
+
     def matches_record(self, file: IngestedFile | None) -> bool:
         """True if the file is unchanged since an earlier ingest recorded it, and would be read in the same way.
 

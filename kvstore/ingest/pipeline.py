@@ -27,6 +27,7 @@ from .engines import PROCESSES, check_engine
 from .file_documents import Failure, FileDocument, FileItem, compute_digest_at, is_moved, make_failure
 from .file_visit import FileVisit, compute_reading_digest
 from .ingest_interface import Destination, Ingestion, IngestProgress, IngestReport, list_ingest_patterns, list_paths
+from .pruning import find_vanished_keys
 from .source_reading import SourceReader
 from .sources import Coverage, Source, find_sources
 from .throughput import Pace
@@ -54,9 +55,10 @@ def create_ingestion(
 ) -> Ingestion:
     """Return an ingest that stores the documents of ``paths`` in ``destination`` while it is iterated.
 
-    With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include`` has
-    patterns for the names of the files to take from folders; without one, files of known formats are taken. ``exclude``
-    has patterns for the names of files and folders to skip; their documents are not pruned.
+    With ``prune`` it removes documents whose files vanished from the named folders and patterns, and documents that
+    vanished from a read file, such as rows. ``include`` has patterns for the names of the files to take from folders;
+    without one, files of known formats are taken. ``exclude`` has patterns for the names of files and folders to skip;
+    their documents are not pruned.
 
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
@@ -191,7 +193,7 @@ class _IngestRun:
             if any(visit.deferred_keys for visit in visits):
                 yield from self._reread_files([visit for visit in visits if visit.deferred_keys], len(sources))
             # Commit the last batch together with the pruned documents, so that a renamed file is never missing.
-            self._write_batch(self._collect_vanished_keys() if prune else ())
+            self._write_batch(self._collect_vanished_keys(visits) if prune else ())
         self._store_facts()
         self._destination.update_origins(self._unchanged_origins)
         self._complete_report(sources)
@@ -444,37 +446,15 @@ class _IngestRun:
             self._batch, self._files = DocumentBatch(), []
             self._stored_chunks = None  # read again before the next batch
 
-    def _collect_vanished_keys(self) -> list[str]:
-        """Return the keys of the stored documents that are no longer in the folders that this ingest covers.
-
-        They are counted as removed. The documents of files that could not be read are kept.
-        """
-        vanished_keys: list[str] = []
-        coverages_by_root: dict[str, list[Coverage]] = {}
-        for coverage in self._coverages:
-            coverages_by_root.setdefault(coverage.root, []).append(coverage)
-        for root, coverages in sorted(coverages_by_root.items()):
-            with self._destination.open_state() as state:
-                for record in state.documents.scan_origin(root):
-                    if record.key in self._seen_documents:
-                        continue
-                    location = record.source or record.key
-                    is_covered = any(coverage.covers(location) for coverage in coverages)
-                    if is_covered and not self._is_unreadable(root, location):
-                        vanished_keys.append(record.key)
+    def _collect_vanished_keys(self, visits: Sequence[FileVisit]) -> list[str]:
+        """Return the keys of the stored documents that this ingest covers and did not find; count them as removed."""
+        locations = {visit.location for visit in visits if visit.root is None and visit.may_lose_documents}
+        with self._destination.open_state() as state:
+            vanished_keys = find_vanished_keys(
+                state, self._coverages, locations, self._seen_documents, self._unreadable_locations
+            )
         self.report.removed += len(vanished_keys)
         return vanished_keys
-
-    def _is_unreadable(self, root: str, location: str) -> bool:
-        """True if a file of the ``root`` folder, or a folder that contains it, exists but could not be read.
-
-        ``location`` is the location that is stored with the documents of the file.
-        """
-        # Older versions stored the path below the root as the location.
-        path = location if location.startswith(root) else f"{root}/{location}"
-        while path and path not in self._unreadable_locations:
-            path = path.rpartition("/")[0]
-        return bool(path)
 
     def _build_progress(self, num_files_done: int, num_files: int, current_key: str) -> IngestProgress:
         """Return the progress after ``num_files_done`` of ``num_files`` files.
