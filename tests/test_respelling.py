@@ -23,6 +23,11 @@ SPELLINGS = [
     ("Our location.", "Which locatoin, whixh mornign, whose summmer?", "Which location, whixh morning, whose summer?"),
     ("The haemolysis and the houses", "haemolisis, haemoolysis, hooses", "haemolysis, haemolysis, houses"),
     ("The water is off.", "When is the watr off?", "When is the water off?"),
+    # The first word is the question word that was meant.
+    ("The house has a gate.", "Wich house has a gate?", "Which house has a gate?"),
+    ("The house has a gate.", "wher is the gate?", "where is the gate?"),
+    ("Dose: 5 ml. Wich is a town.", "Dose of the drug in wich", "Dose of the drug in wich"),
+    ("A wich is a salt town.", "wich is a town", "wich is a town"),
     # Words of English stay, and so do names, other forms of words, identifiers and what some document has.
     ("A route, a horse, a bcak", "house, router, bcak, Hosre", "house, router, bcak, Hosre"),
     ("A route of the owner", "--no-onwer routee.txt rotue@lan", "--no-onwer routee.txt rotue@lan"),

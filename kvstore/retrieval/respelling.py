@@ -8,6 +8,9 @@ the form that documents use (:mod:`.date_forms`), and so do English numbers, acr
 
 *Spellings.* A word is replaced by its other spelling if a chunk contains that.
 
+*Question words.* If the first word is not English, it is replaced by the question word with one letter that is missing
+or added, or with two letters in another order ("wich", "waht").
+
 *Typing errors.* A word that is not known to be English is replaced by the known word that was probably meant. A
 correction differs by one letter that is missing, added or wrong, or by two letters in the wrong order. Both begin with
 the same letter. Unless the order of letters is wrong, they also end with the same letter, because another end usually
@@ -40,6 +43,9 @@ _CONTRACTION_PATTERN = compile_lazily(
     r"|could|should|would)n(?=t))([st])(?![\w'’-])",
     re.IGNORECASE,
 )
+#: Words that ask, and the first word of a question, which can be one of them with an error.
+_QUESTION_WORDS = "what when where which who whose why how does".split()
+_FIRST_WORD_PATTERN = compile_lazily(r"\W*([A-Za-z]{2,6})(?![\w'’-])")
 _DIGIT_PATTERN = re.compile(r"\d")
 _WORD_PATTERN = compile_lazily(r"\w+")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
@@ -107,8 +113,12 @@ def _respell_words(
 
     all_replacements: list[tuple[str, str]] = []
     for find_replacements in (
-        _find_contractions, find_form_replacements, _find_respellings, find_abbreviation_replacements
-    ):  # fmt: skip
+        _find_contractions,
+        _find_question_word,
+        find_form_replacements,
+        _find_respellings,
+        find_abbreviation_replacements,
+    ):
         replacements = find_replacements(question, state, stem)
         question = _replace_words(question, replacements)
         all_replacements += replacements.items()
@@ -133,6 +143,32 @@ def _find_contractions(question: str, state: State, stem: Callable[[str], str]) 
     ``state`` and ``stem`` are not used; all functions that find replacements have the same parameters.
     """
     return {match.group(): f"{match[1]}'{match[2]}" for match in _CONTRACTION_PATTERN.finditer(question)}
+
+
+def _find_question_word(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
+    """Map the first word of a question to the question word that was meant, if it is that with a typing error.
+
+    A word that chunks contain is not replaced. The result is empty if two question words are equally near.
+    """
+    match = _FIRST_WORD_PATTERN.match(question)
+    word = match[1].lower() if match else ""
+    meant_words = [question_word for question_word in _QUESTION_WORDS if _has_typing_error(word, question_word)]
+    if match is None or len(meant_words) != 1 or is_english(word) or count_chunks_with_words([word], state, stem)[word]:
+        return {}
+    return {match[1]: meant_words[0].capitalize() if match[1][0].isupper() else meant_words[0]}
+
+
+def _has_typing_error(word: str, meant_word: str) -> bool:
+    """True if a word lacks one letter of another, or has one more, or two neighboring letters in the other order.
+
+    >>> [_has_typing_error(word, "which") for word in ("wich", "whiich", "whihc", "which", "winch")]
+    [True, True, True, False, False]
+    """
+    shorter, longer = sorted((word, meant_word), key=len)
+    if len(shorter) == len(longer):
+        swaps = (f"{word[:i]}{word[i + 1]}{word[i]}{word[i + 2 :]}" for i in range(len(word) - 1))
+        return word != meant_word and meant_word in swaps
+    return any(f"{longer[:i]}{longer[i + 1 :]}" == shorter for i in range(len(longer)))
 
 
 def _find_respellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
