@@ -55,10 +55,10 @@ def test_an_edge_stays_while_a_document_or_the_user_states_it(store: kvstore.Sto
     assert store.put_edge("Tug", "Ship", tree="fleet")
     assert store.statistics()["edges"] == 1
     store.put("fleet.csv", "Ferry,Ship\n", **fleet)
-    assert list_places(store, "tug") == [("fleet", "Ship", None)], "the user still states it"
+    assert list_places(store, "tug") == [("fleet", "Ship", None)], "the user still asserts it"
     store.put("fleet.csv", "Tug,Ship\n", **fleet)
     assert store.delete_edge("Tug", "Ship", tree="fleet")
-    assert list_places(store, "tug") == [("fleet", "Ship", None)], "the document still states it"
+    assert list_places(store, "tug") == [("fleet", "Ship", None)], "the document still asserts it"
     with pytest.raises(errors.InputError, match="'fleet.csv'.*change or delete the document"):
         store.delete_edge("Tug", "Ship", tree="fleet")
     store.delete("fleet.csv")
@@ -157,14 +157,14 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         with store._session.environment.write() as view:
             view.delete("stated_edges", row[0])
         findings = " ".join(store.check())
-        assert "records disagree on whether the user states it" in findings
+        assert "records disagree on whether the user asserts it" in findings
         assert "introductions do not match" in findings
         with store._session.environment.write() as view:
             view.put("stated_edges", *row)
             view.put("stated_edges", other, row[1])
         findings = " ".join(store.check())
-        assert findings.count("records disagree on whether the user states it") == 1
-        assert "is not that of 'Tug', as the user states" in findings
+        assert findings.count("records disagree on whether the user asserts it") == 1
+        assert "is not that of 'Tug', a name in an edge of the user" in findings
         with store._session.environment.write() as view:
             view.delete("stated_edges", other)
         assert store.check() == []

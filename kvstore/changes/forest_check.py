@@ -1,7 +1,7 @@
-"""CHECK of the entity forest: stated edges, their statuses, nodes and trees, which must agree with each other.
+"""CHECK of the entity forest: asserted edges, their statuses, nodes and trees, which must agree with each other.
 
 In: one view and the stored documents with their sizes. Out: a sentence for each violation. The accepted edges must be
-the edges that :mod:`~kvstore.structures.forest.edge_filter` derives from the stated edges.
+the edges that :mod:`~kvstore.structures.forest.edge_filter` derives from the asserted edges.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
 
 
 def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
-    """Yield a sentence for each disagreement between the edges and the documents (or the user) that state them.
+    """Yield a sentence for each disagreement between the edges and the documents (or the user) that assert them.
 
     ``sizes`` has the text sizes of documents by id.
     """
@@ -61,29 +61,29 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
     for child, parent in edges:
         for document, _, _, start, end in forest.iter_assertions(child, parent):
             if not 0 <= start <= end <= sizes.get(document, -1):
-                yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
+                yield f"edge {child} under {parent} is asserted by a document that is not stored, or outside its text"
         for document in forest.list_asserting_documents(child, parent):
             edges_by_document.setdefault(document, []).append((child, parent))
-    for document, stated_edges in edges_by_document.items():
+    for document, asserted_edges in edges_by_document.items():
         if document == USER:
             recorded_edges = [(child, parent) for child, parent, _ in forest.iter_stated_edges()]
         else:
             recorded_edges = forest.list_document_edges(document)
-        for child, parent in sorted(set(stated_edges) ^ set(recorded_edges)):
+        for child, parent in sorted(set(asserted_edges) ^ set(recorded_edges)):
             owner = "the user" if document == USER else f"document {document}"
-            yield f"edge {child} under {parent}: records disagree on whether {owner} states it"
+            yield f"edge {child} under {parent}: records disagree on whether {owner} asserts it"
     for child, parent, edge in forest.iter_stated_edges():
         if forest.get_tree_name(forest.get_node(child).tree) != edge.tree:
-            yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
+            yield f"tree node {child} is not in tree {edge.tree!r}, the tree of an edge of the user"
         for node, name in ((child, edge.child), (parent, edge.parent)):
             if forest.get_key(node) != to_entity_key(name):
-                yield f"tree node {node} is not that of {name!r}, as the user states"
+                yield f"tree node {node} is not that of {name!r}, a name in an edge of the user"
 
 
 def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
-    """Yield a sentence for each edge whose status, accepted or not, does not follow from the stated edges of its tree.
+    """Yield a sentence for each edge whose status does not follow from the asserted edges of its tree.
 
-    Strengths, computed from the statements of edges, decide which edges of a cycle are accepted; the stored strengths
+    Strengths, computed from the assertions of edges, decide which edges of a cycle are accepted; the stored strengths
     are checked too.
     """
     forest = state.forest
@@ -93,7 +93,7 @@ def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> 
         num_cycle_edges += len(cycle_edges)
         wrong_edges = [edge for edge in cycle_edges if forest.get_strength(*edge) != forest.compute_strength(*edge)]
         for child, parent in sorted(wrong_edges):
-            yield f"edge {child} under {parent}: its strength does not follow from its statements"
+            yield f"edge {child} under {parent}: its strength does not follow from its assertions"
         for (child, parent), status in classify_edges(edges, forest.sort_strongest_first(cycle_edges)).items():
             stored_status = forest.get_edge_status(child, parent)
             if stored_status != status:
@@ -115,4 +115,4 @@ def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
         if downward_edges - upward_edges:
             yield "edges are missing from the child-to-parent table"
     if num_recorded != len(edges):
-        yield f"{len(edges)} edges are stated, but {num_recorded} are accepted or refused"
+        yield f"{len(edges)} edges are asserted, but {num_recorded} are accepted or refused"

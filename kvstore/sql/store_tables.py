@@ -142,7 +142,7 @@ def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | 
     """
     document_ids: set[int] = set()
     for node, _ in reader.state.forest.iter_nodes(row):
-        for parent in reader.state.forest.iter_stated_parents(node):
+        for parent in reader.state.forest.iter_asserted_parents(node):
             document_ids.update(reader.state.forest.list_asserting_documents(node, parent))
             if len(document_ids) > 1:
                 return None
@@ -210,7 +210,7 @@ def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[As
     All nodes are ids. An assertion says who asserts the edge, and where.
     """
     for node in nodes:
-        for parent in reader.state.forest.iter_stated_parents(node):
+        for parent in reader.state.forest.iter_asserted_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
@@ -220,7 +220,7 @@ def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[Ass
     All nodes are ids. An assertion says who asserts the edge, and where.
     """
     for node in nodes:
-        for child in reader.state.forest.iter_stated_children(node):
+        for child in reader.state.forest.iter_asserted_children(node):
             yield from _iter_asserted_edges(reader, child, node)
 
 

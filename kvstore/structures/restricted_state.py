@@ -1,10 +1,10 @@
 """A state restricted by a condition on documents: the only place that decides which names and relations are visible.
 
 In: a state, and the allowed documents (those that match the query's condition). Out: the same state, in which a
-document, chunk, name, relation or hierarchy is visible only if an allowed document or the user states it. A name needs
-an allowed text, title, heading, triple or edge that contains it, or an alias or edge stated by the user. An edge needs
-an assertion by an allowed document or by the user. Strategies, indexes and answers read through this state, so none of
-them filters names or paths.
+document, chunk, name, relation or hierarchy is visible only if it comes from an allowed document or from the user. A
+name must be in the text, a title, a heading, a triple or an edge of an allowed document, or in an alias or edge of the
+user. An edge must be asserted by an allowed document or by the user. Strategies, indexes and answers read through this
+state, so none of them filters names or paths.
 
 Statistics are those of the whole state: counters, postings and the degrees of the passage graph, which weight words and
 names. Data cached for other states is read and built through :attr:`State.unrestricted`.
@@ -41,7 +41,7 @@ _CHILD_FIRST_TABLES = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOP
 
 
 class RestrictedState(State):
-    """A state that contains only data stated by the user or by the documents that the query allows."""
+    """A state that contains only data from the user or from documents that the query allows."""
 
     def __init__(self, state: State, allowed: AllowedDocuments) -> None:
         """Restrict ``state`` to the documents that the query allows; the new state is closed with ``state``."""
@@ -77,7 +77,7 @@ class RestrictedState(State):
 
     @cached_property
     def filter(self) -> EntityFilter:
-        """The entity filter, with only names and addresses (places of occurrence) of the user and allowed documents."""
+        """The entity filter, restricted to names and occurrences that come from the user or from allowed documents."""
         return RestrictedFilter(self)
 
     @cached_property
@@ -170,7 +170,7 @@ class RestrictedPostings(Postings):
 
 
 class RestrictedEntities(Entities):
-    """The entities whose names are visible: they are stated by the user or by a document that the query allows.
+    """The entities with visible names: names that the user or a document that the query allows mentions.
 
     ``get``, ``get_many`` and ``find_many`` do not check this, so the caller must pass ids of visible names.
     """
@@ -181,7 +181,7 @@ class RestrictedEntities(Entities):
         self._filter = state.filter
 
     def _is_visible(self, key: str) -> bool:
-        """True if the user or a document that the query allows states the name with this normal form."""
+        """True if the user's facts or an allowed document mention the name whose normal form is ``key``."""
         return self._filter.find(key) is not None
 
     def __contains__(self, entity: int) -> bool:
@@ -196,8 +196,8 @@ class RestrictedEntities(Entities):
     def find_id(self, key: str) -> int | None:
         """Return the entity with this key, or None if it is not visible to the query.
 
-        It is visible if it is named by a document that the query allows, or by a fact (such as an edge) that the user
-        stated.
+        It is visible if a document that the query allows, or a fact (such as an edge) that the user added, mentions its
+        name.
         """
         return super().find_id(key) if self._is_visible(key) else None
 
@@ -214,14 +214,14 @@ class RestrictedForest(Forest):
     """The edges asserted by the user or by documents that the query allows, and the nodes and trees with such edges."""
 
     def __init__(self, state: RestrictedState) -> None:
-        """Create a reader of the edges that the user or a document in ``state.allowed`` states."""
+        """Create a forest reader that returns only edges asserted by the user or by a document in ``state.allowed``."""
         # In a write transaction, names of nodes can change, so they are not cached.
-        super().__init__(state.lmdb, None if state.lmdb.writable else {})
+        super().__init__(state.lmdb, keys=None if state.lmdb.writable else {})
         self._allowed = state.allowed
 
     def has_node(self, node: int) -> bool:
-        """True if the user or a document that the query allows states an edge, accepted or not, to or from a node."""
-        return next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is not None
+        """True if the user or a document that the query allows asserts an edge, accepted or not, at a node."""
+        return next(chain(self.iter_asserted_parents(node), self.iter_asserted_children(node)), None) is not None
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
         """Return the assertions of each edge by the user and by documents that the query allows."""
@@ -235,19 +235,19 @@ class RestrictedForest(Forest):
         return assertion.document == USER or assertion.document in self._allowed
 
     def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges (child, parent) that a document states; none if the query does not allow the document."""
+        """Return the edges (child, parent) that a document asserts; none if the query does not allow the document."""
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:
         """Return the node of an entity in a tree, or None if it is missing or has no visible edge.
 
-        An edge is visible if the user or a document that the query allows states it.
+        An edge is visible if the user or a document that the query allows asserts it.
         """
         node = super().find_node(tree, entity)
         return node if node is not None and self.has_node(node) else None
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        """Yield the nodes of a tree (None: of all trees) with an edge stated by the user or by an allowed document."""
+        """Yield the nodes of a tree (None: of all trees) with an edge of the user or of an allowed document."""
         return ((node, tree_node) for node, tree_node in super().iter_nodes(tree) if self.has_node(node))
 
     def find_tree(self, name: str) -> int | None:
@@ -260,13 +260,13 @@ class RestrictedForest(Forest):
         return ((tree, name) for tree, name in super().iter_trees() if next(self.iter_nodes(tree), None) is not None)
 
     def iter_edges(self) -> Iterator[Edge]:
-        """Yield the edges (child, parent) stated by the user or by a document that the query allows."""
+        """Yield the edges (child, parent) asserted by the user or by a document that the query allows."""
         return (edge for edge in super().iter_edges() if self.get_assertions([edge])[edge])
 
     def get_edge_status(self, child: int, parent: int) -> int | None:
         """Return the status of an edge (such as ACCEPTED) if it is visible, else None.
 
-        An edge is visible if the user or a document that the query allows states it.
+        An edge is visible if the user or a document that the query allows asserts it.
         """
         edge = child, parent
         return super().get_edge_status(child, parent) if self.get_assertions([edge])[edge] else None
@@ -274,7 +274,7 @@ class RestrictedForest(Forest):
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
         """Yield the other ends of a node's edges in an edge table, such as ``EDGES_UP``.
 
-        Only edges stated by the user, or by a document that the query allows, are followed.
+        Only edges asserted by the user, or by a document that the query allows, are followed.
         """
         neighbors = super()._iter_neighbors(table, node)
         while batch := list(islice(neighbors, _BATCH_SIZE)):
@@ -284,7 +284,7 @@ class RestrictedForest(Forest):
 
 
 class RestrictedFilter(EntityFilter):
-    """The names stated by the user or by documents that the query allows, each with its visible addresses."""
+    """The names mentioned by the user's facts or by documents that the query allows, with their visible addresses."""
 
     def __init__(self, state: RestrictedState) -> None:
         """Create a reader of the names and addresses (places where names occur) that are visible in ``state``."""
@@ -301,7 +301,7 @@ class RestrictedFilter(EntityFilter):
         """Return a name's entity, number of visible addresses and number of lookups, or None if the name is hidden.
 
         An address is a place where the name occurs. Only addresses of documents that the query allows, and of nodes
-        with edges stated by these or by the user, are visible.
+        with edges asserted by these or by the user, are visible.
         """
         visible_entry = self._look_up(key, limit=None, start=0)
         if visible_entry is None:
@@ -334,7 +334,7 @@ class RestrictedFilter(EntityFilter):
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
-        """Return the matches in a text of names stated by the user or by documents that the query allows."""
+        """Return the matches of visible names (names of the user or of documents that the query allows) in a text."""
         matches = super().recognize(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
         names = zip(entities, self._entities.get_many(entities), strict=True)

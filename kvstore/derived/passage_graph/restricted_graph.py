@@ -1,7 +1,8 @@
 """The passage graph restricted by a condition on documents.
 
 In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks of documents that the query
-allows, and links that these or the user state. Degrees are those of the whole store, since they are only weights.
+allows, and links that these documents or the user assert. Degrees are those of the whole store, because they are only
+weights.
 Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 
@@ -69,7 +70,7 @@ class RestrictedPassageGraph(PassageGraph):
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities, except links stated only by documents that the query excludes."""
+        """Return the links of entities, except links asserted only by documents that the query excludes."""
         links = super().read_link_rows(entities)
         link_tuples = zip(links.entities.tolist(), links.other_entities.tolist(), links.kinds.tolist(), strict=True)
         is_visible = np.array([self._is_link_visible(*link) for link in link_tuples], np.bool_)
@@ -77,10 +78,10 @@ class RestrictedPassageGraph(PassageGraph):
         return LinkRows(entities[is_visible], other_entities[is_visible], kinds[is_visible], multiplicities[is_visible])
 
     def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
-        """True if a link between two entities is stated by the user, or by a document that the query allows.
+        """True if a link between two entities is asserted by the user or by a document that the query allows.
 
-        ``kind`` is the kind of link: of a tree, a triple, or titles. A link between a title and its short form is not
-        stated; it is visible if the names at both ends are. Caches the neighbors of ``entity``.
+        ``kind`` is the kind of link: of a tree, a triple, or titles. A link between a title and its short form has no
+        assertion; it is visible if the names at both ends are. Caches the neighbors of ``entity``.
         """
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:

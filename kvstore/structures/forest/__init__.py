@@ -1,1 +1,1 @@
-"""The entity forest: trees of names, as stated and as accepted."""
+"""The entity forest: trees of names, with all asserted edges and the accepted ones."""

@@ -1,8 +1,8 @@
-"""The selection of accepted edges among those stated in a tree (CFT-RAG §2.3), a function of the set of stated edges.
+"""The selection of accepted edges among the asserted edges of a tree (CFT-RAG §2.3).
 
 In: the edges of one tree, child → parent, and a total order of their strength. Out: for each edge, whether it lies on a
-cycle, and whether it is accepted or the reason why not. No edge points to itself. An edge stated several times is one
-edge.
+cycle, and whether it is accepted or the reason why not. The result depends only on the set of asserted edges. No edge
+points to itself. An edge asserted several times is one edge.
 
 The rule has two steps:
 
@@ -14,8 +14,8 @@ The rule has two steps:
    the transitive reduction, which is unique for an acyclic graph (Aho, Garey and Ullman 1972).
 
 Strongly connected components and the transitive reduction are properties of the set. The order of strength is total and
-derived from the statements (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end of a
-stated edge has an accepted edge: an edge is refused only if accepted edges lead from its child to its parent, or from
+derived from the assertions (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end of a
+asserted edge has an accepted edge: an edge is refused only if accepted edges lead from its child to its parent, or from
 its parent to its child.
 """
 
@@ -38,11 +38,12 @@ _TARGET_BATCH = 2048
 
 
 class Strength(NamedTuple):
-    """The strength of an edge's statements; the stronger of two sorts first.
+    """The strength of the assertions of an edge; the stronger of two sorts first.
 
     More evidence is stronger: ``support`` is the sum of all confidences, in thousandths, negated. Then nearer evidence
-    is stronger: ``distance`` is the length in bytes of the shortest sentence that states the edge, 0 if the structure
-    of a document or the user states it. Then an earlier statement in its document is stronger: ``position``, in bytes.
+    is stronger: ``distance`` is the length in bytes of the shortest sentence that asserts the edge, 0 if the
+    structure of a document or the user asserts it. Then an earlier assertion in a document is stronger: ``position``,
+    in bytes.
     """
 
     support: int

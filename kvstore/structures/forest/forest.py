@@ -1,12 +1,12 @@
-"""The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
+"""The entity forest: named trees of entities, asserted as child–parent pairs (CFT-RAG §2).
 
-In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
+In: edges between entities of one tree, each asserted by documents, by the user, or by both. On disk: ``trees`` (id →
 name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
-(child, parent, document → how and where the document states the edge), ``document_edges`` (document → its edges),
+(child, parent, document → how and where the document asserts the edge), ``document_edges`` (document → its edges),
 ``stated_edges`` (child, parent → the user's statement, as typed), and the tables that
-:mod:`~kvstore.structures.forest.transitive_reduction` derives from the stated edges. A tree has at most one node per
-entity. A node exists while a stated edge leads to or from it, and a tree while it has nodes. The caller refuses edges
-from a node to itself. The accepted edges of a tree have no cycle.
+:mod:`~kvstore.structures.forest.transitive_reduction` derives from the asserted edges. A tree has at most one node per
+entity. A node exists while an asserted edge leads to or from it, and a tree while it has nodes. The caller refuses
+edges from a node to itself. The accepted edges of a tree have no cycle.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .edge_filter import ACCEPTED, Edge, Strength
 NODE_STRUCT = struct.Struct("<II")
 STRENGTH_STRUCT = struct.Struct("<qII")
 
-#: An edge that a document states: its child and its parent.
+#: An edge that a document asserts: its child and its parent.
 EDGE_STRUCT = struct.Struct("<QQ")
 
-#: The number that represents the user among the documents that state an edge; documents are numbered from 1.
+#: The pseudo-document id of the user, for edges that the user asserts. The ids of documents begin at 1.
 USER = 0
-#: The kind of an edge stated by the user.
+#: The kind of an edge asserted by the user.
 STATED = "stated"
 #: Kinds of assertions made by data: by the user, rows of pairs, nested lists, headings. All other kinds are made in
 #: prose.
@@ -57,7 +57,7 @@ EdgeKey = tuple[str, str, str]
 
 @frozen_dataclass
 class StatedEdge:
-    """An edge stated by the user, with its names as typed."""
+    """An edge asserted by the user, with its names as typed."""
 
     child: str
     parent: str
@@ -84,7 +84,7 @@ _MAX_KEYS = 1 << 17
 #: The maximum number of nodes that a search for the nearest root visits.
 _MAX_LEVEL_NODES = 10_000
 
-#: The only assertion of an edge stated by the user.
+#: The only assertion of an edge asserted by the user.
 USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
 
 
@@ -178,20 +178,20 @@ class Forest(ViewReader):
         """Yield the node's children whose edges were refused, because they are redundant or close a cycle."""
         return self._iter_neighbors(tables.REFUSED_DOWN, node)
 
-    def iter_stated_parents(self, node: int) -> Iterator[int]:
+    def iter_asserted_parents(self, node: int) -> Iterator[int]:
         """Yield all parents of the node, including those whose edges were refused (redundant or closing a cycle)."""
         return chain(self.iter_parents(node), self.iter_refused_parents(node))
 
-    def iter_stated_children(self, node: int) -> Iterator[int]:
+    def iter_asserted_children(self, node: int) -> Iterator[int]:
         """Yield all children of the node, including those whose edges were refused (redundant or closing a cycle)."""
         return chain(self.iter_children(node), self.iter_refused_children(node))
 
     def iter_cycle_parents(self, node: int) -> Iterator[int]:
-        """Yield the node's parents whose edges lie on a cycle of stated edges (in a strongly connected component)."""
+        """Yield the node's parents whose edges lie on a cycle of asserted edges (in a strongly connected component)."""
         return self._iter_neighbors(tables.LOOPED_EDGES, node)
 
     def iter_edges(self) -> Iterator[Edge]:
-        """Yield all stated edges, as (child node, parent node), in order of these ids."""
+        """Yield all asserted edges, as (child node, parent node), in order of these ids."""
         previous: Edge | None = None
         for key, _ in self._view.scan(tables.STATEMENTS):
             edge: Edge = records.U64_PAIR.unpack(key[: records.U64_PAIR.size])
@@ -200,7 +200,7 @@ class Forest(ViewReader):
                 yield edge
 
     def read_edge_statuses(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
-        """Return the statuses of a tree's stated edges, and the edges that lie on cycles.
+        """Return the statuses of a tree's asserted edges, and the edges that lie on cycles.
 
         A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (it closes a cycle). Reads the whole forest, so
         it is meant for a tree that makes up most of the forest.
@@ -219,7 +219,7 @@ class Forest(ViewReader):
                 yield (child, parent), value
 
     def get_edge_status(self, child: int, parent: int) -> int | None:
-        """Return the status of an edge, or None if nothing states the edge.
+        """Return the status of an edge, or None if neither the user nor a document asserts it.
 
         ACCEPTED edges form the tree. REDUNDANT edges (a longer path exists) and CYCLIC edges (they close a cycle) are
         refused.
@@ -233,7 +233,7 @@ class Forest(ViewReader):
     def compute_strength(self, child: int, parent: int) -> Strength:
         """Compute the strength of an edge's evidence from its assertions by documents and the user.
 
-        Strengths sort the strongest first. The edge must be stated.
+        Strengths sort the strongest first. The edge must have an assertion.
         """
         assertions = list(self.iter_assertions(child, parent))
         # Integers, thousandths of the confidences, because a sum of floats would depend on the order. Negative, so that
@@ -247,7 +247,7 @@ class Forest(ViewReader):
         )
 
     def is_on_cycle(self, child: int, parent: int) -> bool:
-        """True if an edge lies on a cycle of stated edges."""
+        """True if an edge lies on a cycle of asserted edges."""
         return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
 
     def get_strength(self, child: int, parent: int) -> Strength:
@@ -307,11 +307,14 @@ class Forest(ViewReader):
         return [record.key for record in self._entities.get_many(entities)]
 
     def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
-        """Yield the assertions of an edge (who states it, and where): the user's, then the documents' by id."""
+        """Yield the assertions of an edge: the user's, then those of documents, in order of their ids.
+
+        An assertion says which document asserts the edge, how, and in which span of its text.
+        """
         return iter(self.get_assertions([(child, parent)])[child, parent])
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
-        """Return for each edge its assertions (who states it, and where): the user's, then the documents' by id."""
+        """Return the assertions of each edge: the user's, then those of documents, in order of their ids."""
         assertions: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
         edge_bytes = records.U64_PAIR.size
         for key, value in self._view.scan_prefixes(  # a key is the edge, then the document
@@ -323,14 +326,15 @@ class Forest(ViewReader):
         return assertions
 
     def list_asserting_documents(self, child: int, parent: int) -> list[int]:
-        """Return the ids of the documents that assert an edge, after USER if the user also asserts it.
+        """Return the ids of the documents that assert an edge, ascending.
 
-        Empty if there is no such edge.
+        The list begins with the pseudo-document USER if the user asserts the edge too. It is empty if the edge does not
+        exist.
         """
         return list(dict.fromkeys(assertion.document for assertion in self.iter_assertions(child, parent)))
 
     def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges that a document states, as (child node, parent node), in order of these ids."""
+        """Return the edges that a document asserts, as (child node, parent node), in order of these ids."""
         key = records.encode_u64(document)
         value = self._view.get(tables.DOCUMENT_EDGES, key)
         if value is None:
@@ -349,7 +353,7 @@ class Forest(ViewReader):
         return None if child_node is None or parent_node is None else (child_node, parent_node)
 
     def find_stated_edge(self, child: int, parent: int) -> StatedEdge | None:
-        """Return the user's statement of the edge between two nodes, or None if the user did not state it."""
+        """Return the edge between two nodes, with names as typed; None if the user did not assert it."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.STATED_EDGES, key)
         if value is None:
@@ -357,7 +361,7 @@ class Forest(ViewReader):
         return StatedEdge(*records.unpack(value, tables.STATED_EDGES, key))
 
     def iter_stated_edges(self) -> Iterator[tuple[int, int, StatedEdge]]:
-        """Yield all edges stated by the user: child node, parent node, and the edge as stated."""
+        """Yield all edges asserted by the user: child node, parent node, and the edge as typed."""
         for key, value in self._view.scan(tables.STATED_EDGES):
             child, parent = records.U64_PAIR.unpack(key)
             yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))

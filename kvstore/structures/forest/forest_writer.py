@@ -1,8 +1,8 @@
-"""Changes to the entity forest: stated and withdrawn edges, and the accepted edges, nodes and trees that follow.
+"""Changes to the entity forest: added and withdrawn assertions of edges, and the resulting accepted edges and nodes.
 
 In: assertions of documents and of the user, by tree name and entity. On disk: the tables of
 :mod:`~kvstore.structures.forest.forest`. Out: the added or removed nodes, for the block lists of the entities. The
-accepted edges follow from the stated ones (:mod:`~kvstore.structures.forest.transitive_reduction`).
+accepted edges follow from the asserted ones (:mod:`~kvstore.structures.forest.transitive_reduction`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ForestWriter(ViewWriter, Forest):
     def add_document_edges(
         self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]
     ) -> NodeEntityPairs:
-        """Add all edges that a document states, and return the added nodes with their entities.
+        """Add all edges that a document asserts, and return the added nodes with their entities.
 
         ``edges`` holds the assertions by tree name, child entity and parent entity.
         """
@@ -52,7 +52,7 @@ class ForestWriter(ViewWriter, Forest):
         return new_nodes
 
     def remove_document_edges(self, document: int) -> NodeEntityPairs:
-        """Withdraw all edges that a document states; return the removed nodes with their entities."""
+        """Withdraw all edges that a document asserts; return the removed nodes with their entities."""
         removed_nodes: NodeEntityPairs = []
         for child, parent in self.list_document_edges(document):
             self._remove_assertions(child, parent, document, removed_nodes)
@@ -60,7 +60,7 @@ class ForestWriter(ViewWriter, Forest):
         return removed_nodes
 
     def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodeEntityPairs:
-        """Add an edge that the user states between two entities; return the added nodes with their entities.
+        """Add an edge that the user asserts between two entities; return the added nodes with their entities.
 
         ``names`` are the names of the child and the parent as the user typed them.
         """
@@ -71,7 +71,7 @@ class ForestWriter(ViewWriter, Forest):
         return new_nodes
 
     def remove_user_edge(self, child: int, parent: int) -> NodeEntityPairs:
-        """Withdraw the user's statement of the edge between two nodes; return the removed nodes with their entities."""
+        """Withdraw the user's assertion of the edge between two nodes; return the removed nodes with their entities."""
         removed_nodes: NodeEntityPairs = []
         self._write_view.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
         self._remove_assertions(child, parent, USER, removed_nodes)
@@ -117,7 +117,7 @@ class ForestWriter(ViewWriter, Forest):
         self._counters.edges -= 1
         self.reduction.remove_edge(child, parent)
         for node in (child, parent):
-            if next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is None:
+            if next(chain(self.iter_asserted_parents(node), self.iter_asserted_children(node)), None) is None:
                 removed_nodes.append((node, self._remove_node(node)))
 
     def _remove_node(self, node: int) -> int:

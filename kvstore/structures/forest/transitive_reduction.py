@@ -1,21 +1,21 @@
-"""The accepted edges of the entity forest: the transitive reduction of the stated edges, kept up to date.
+"""The accepted edges of the entity forest: the transitive reduction of the asserted edges, kept up to date.
 
-In: one edge at a time that is stated for the first time, has changed its strength, or is no longer stated. On disk:
+In: one edge at a time that gains its first assertion, changes its strength, or loses its last assertion. On disk:
 ``edges_up`` and ``edges_down`` (accepted edges), ``refused_up`` and ``refused_down`` (the others, with the reason), and
-``looped_edges`` (edges on a cycle of stated edges, with their strength). Out: the changes in the numbers of accepted
+``looped_edges`` (edges on a cycle of asserted edges, with their strength). Out: the changes in the numbers of accepted
 edges between entities.
 
 The result equals that of :mod:`~kvstore.structures.forest.edge_filter`. A change searches only the nodes it can affect:
 
-- Let D be the stated edges after cycles are broken, and A the accepted edges: the transitive reduction of D. Both have
-  the same reachability, so D's reachability is searched in A. A new edge (c, p) of D is redundant if A already has a
-  path from c to p. Then nothing else changes, because any longer path through the edge has a detour around it.
+- Let D be the asserted edges after cycles are broken, and A the accepted edges, the transitive reduction of D. Both
+  have the same reachability, so D's reachability is searched in A. A new edge (c, p) of D is redundant if A already has
+  a path from c to p. Then nothing else changes, because any longer path through the edge has a detour around it.
   Otherwise the edge is accepted. The accepted edges (x, y) with x at or below c and y at or above p now have a longer
   path and become redundant.
 - If (c, p) leaves D and was redundant, nothing else changes. If it was accepted, only redundant edges (x, y) with x at
   or below c and y at or above p may have lost their longer path. They are added again one by one, as if new. Their
   order does not matter, because an acyclic graph has one transitive reduction.
-- D itself changes by one edge while that edge lies on no cycle of stated edges. Otherwise the cycles of the strongly
+- D itself changes by one edge while that edge lies on no cycle of asserted edges. Otherwise the cycles of the strongly
   connected component that the edge creates, or belonged to, are broken again. Edges that this removes from D leave it
   first; edges that it adds enter afterwards.
 
@@ -40,7 +40,7 @@ from .forest import STRENGTH_STRUCT, Forest
 
 _GetNeighbors = Callable[[int], Iterable[int]]
 
-#: Work that a transaction may always do edge by edge in a tree, and additional work per stated edge.
+#: Work that a transaction may always do edge by edge in a tree, and additional work per asserted edge.
 _MIN_WORK = 4096
 _WORK_PER_EDGE = 1
 #: The cost of breaking the cycles of a component per edge, in visited nodes.
@@ -86,7 +86,7 @@ class TransitiveReduction:
     def __init__(self, view: WriteView, counters: Counters) -> None:
         """Create the reduction of the forest in ``view``, a write transaction; accepted edges are the reduced graph.
 
-        ``counters`` has the number of stated edges, which limits the work done edge by edge.
+        ``counters`` has the number of asserted edges, which limits the work done edge by edge.
         """
         self._forest = _CachedForest(view)
         self._counters = counters
@@ -98,7 +98,7 @@ class TransitiveReduction:
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
     def classify_new_edge(self, child: int, parent: int) -> None:
-        """Store the status of an edge that has just been stated for the first time, and of the edges it affects.
+        """Store the status of an edge that has just gained its first assertion, and update the edges that it affects.
 
         A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (the edge closes a cycle). In a deferred tree,
         the edge is accepted until :meth:`classify_deferred_trees` classifies it.
@@ -107,13 +107,13 @@ class TransitiveReduction:
         is_deferred = self._defer_if_costly(child)
         if is_deferred:
             self._put_edge_status(child, parent, ACCEPTED)
-        elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
+        elif self._has_path(parent, child, forest.iter_asserted_parents, forest.iter_asserted_children):
             # The edge closes a cycle, so it creates or extends a strongly connected component.
             component_nodes = self._find_component_nodes(child, parent)
             edges = {
                 (node, upper_node)
                 for node in component_nodes
-                for upper_node in forest.iter_stated_parents(node)
+                for upper_node in forest.iter_asserted_parents(node)
                 if upper_node in component_nodes
             }
             self._break_cycles({*edges, (child, parent)})
@@ -133,7 +133,7 @@ class TransitiveReduction:
             self._break_cycles(self._find_component_edges(child))
 
     def remove_edge(self, child: int, parent: int) -> None:
-        """Delete the status of an edge that is no longer stated, and update the other statuses that depend on the edge.
+        """Delete the status of an edge that nothing asserts anymore, and update the statuses that depend on the edge.
 
         The update is left to :meth:`classify_deferred_trees` if its tree is deferred because of too much work.
         """
@@ -186,7 +186,7 @@ class TransitiveReduction:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
 
-    # -- Changes by one edge of D, the stated edges that remain after cycles are broken
+    # -- Changes by one edge of D, the asserted edges that remain after cycles are broken
 
     def _insert_acyclic_edge(self, child: int, parent: int) -> None:
         """Store the status of a new edge that closes no cycle; refuse the accepted edges that it makes redundant."""
@@ -324,13 +324,13 @@ class TransitiveReduction:
         return self._compute_closure(goal, lambda node: children_by_parent.get(node, ())) if goal in seen else set()
 
     def _find_component_nodes(self, child: int, parent: int) -> set[int]:
-        """Return the nodes on stated paths from ``parent`` up to ``child``.
+        """Return the nodes on paths of asserted edges from ``parent`` up to ``child``, including both.
 
-        With the new edge from ``child`` up to ``parent``, they form a strongly connected component.
+        The new edge from ``child`` up to ``parent`` makes them one strongly connected component.
         """
-        ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
+        ancestors = self._compute_closure(parent, self._forest.iter_asserted_parents)
         return self._compute_closure(
-            child, lambda node: ancestors.intersection(self._forest.iter_stated_children(node))
+            child, lambda node: ancestors.intersection(self._forest.iter_asserted_children(node))
         )
 
     def _find_component_edges(self, node: int) -> set[Edge]:
