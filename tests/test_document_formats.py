@@ -1128,6 +1128,7 @@ def test_long_runs_of_repeated_marks_are_read(name: str, text: str, start: str) 
         ("+---+-------+\n| N | G     |\n|   +---+---+\n|   | a | b |\n+===+===+===+\n| 1 | 2 | c |\n+---+---+   |\n| 3 | 4 | d |\n+---+---+---+\n",
          "| N | G a | b |\n| --- | --- | --- |\n| 1 | 2 | c; d |\n| 3 | 4 | c; d |\n"),
         ("Press it.\n\n.. image:: a.png\n   :alt: Screen [1] of\n      the *app*.\n", "Press it.\n\n![Screen (1) of the *app*.]()\n"),
+        ("10\\ :sup:`6` cells on the 21\\ :sup:`st` in H\\ :sub:`2`\\ O.\n", "10^6 cells on the 21st in H2O.\n"),
         (".. |x| replace:: the name\n\nSay |x|.\n\n    quoted\n\n>>> 1\n1\n", "Say the name.\n\n> quoted\n\n```python\n>>> 1\n1\n```\n"),
     ],
 )  # fmt: skip
@@ -1149,6 +1150,8 @@ def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
         ('[format="csv",options="header"]\n|===\nA,B\n1,2\n|===\n\n[format=dsv]\n|===\nC:D\n|===\n', "| A | B |\n| --- | --- |\n| 1 | 2 |\n\n| C | D |\n| --- | --- |\n"),
         ("[separator=;]\n|===\nA;B\n\n1;2\n|===\n\nText.\n", "A;B\n1;2\n\nText.\n"),
         ("= T\n:description: What it is.\n\nText.\n", "# T\n\nWhat it is.\n\nText.\n"),
+        ("10^6^ cells on the 21^st^ in H~2~O\n", "10^6 cells on the 21st in H2O\n"),
+        ("One\nifdef::x[]\ntwo\nendif::[]\nifndef::y[three]\n", "One two three\n"),
         ("a footnote:[Small.] b\n\n// gone\n\ninclude::other.adoc[]\n", "a [1] b\n\n[1] Small.\n"),
     ],
 )  # fmt: skip
@@ -1307,6 +1310,8 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
         ("\\begin{table}\\caption{Cap}\\begin{tabular}{|l|r|}\\hline A & B \\\\ \\hline 1 & \\textbf{2} \\\\\\end{tabular}\\end{table}", "Cap\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),
         ("\\begin{lstlisting}[language=Python]\na % b\n\\end{lstlisting}\n\\verb|a_b|\n\\[ E = mc^2 \\]\n\\begin{quote}Said.\\end{quote}\\begin{tikzpicture}gone\\end{tikzpicture}",
          "```python\na % b\n```\n\n`a_b`\n\n$$E = mc^2$$\n\n> Said.\n"),
+        ("\\newcommand{\\x}{\\textsc{Hydro}\\xspace}\\newcommand{\\y}{Stra\\ss}The \\x runs, the \\x{} too: \\x, \\y e.", "The Hydro runs, the Hydro too: Hydro, Straße.\n"),
+        ("\\begin{tabular}{lrr}A & B & C \\\\ \\midrule \\multicolumn{2}{c}{x} & 1 \\\\\\end{tabular}", "| A | B | C |\n| --- | --- | --- |\n| x |  | 1 |\n"),
         ("\\unknown{kept} \\textcolor{red}{red} \\href{http://x}{link} \\begin{nosuch}inside\\end{nosuch}", "kept red link\n\ninside\n"),
     ],
 )  # fmt: skip

@@ -3,9 +3,9 @@
 In: bytes in UTF-8 (or in the encoding that a byte-order mark or option names). Out: one document of format ``markdown``
 with sections, lists, definitions, tables, quotations, listings and literal blocks, admonitions, footnotes and block
 titles. Comments, attributes and macros without text (includes, images without alternative text, tables of contents) are
-dropped. References to attributes that the file sets are replaced by their values. Includes are not followed. The title,
-the author and the date come from the header; the description becomes the first paragraph. An empty file is a
-ReaderError. Invalid markup is read as a paragraph.
+dropped. References to attributes that the file sets are replaced by their values. Includes are not followed, and text
+under any condition (``ifdef``) is kept. The title, the author and the date come from the header; the description
+becomes the first paragraph. An empty file is a ReaderError. Invalid markup is read as a paragraph.
 
 Source: the AsciiDoc Language documentation (Eclipse Foundation).
 """
@@ -17,6 +17,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
+from .asciidoc_parts import (
+    MAX_REPETITIONS,
+    count_columns,
+    get_language,
+    join_lines,
+    normalize_marker,
+    remove_directives,
+    render_scripts,
+)
 from .decoding import decode_text
 from .line_markup import ProtectedTexts, find_line, find_nonblank_line, get_margin
 from .markdown import find_first_title, prepend_paragraphs
@@ -41,8 +50,6 @@ from .raw_document import JSON, Origin, RawDocument, ReadOptions
 _TAB_WIDTH = 4
 #: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
-#: The maximum repetition of a table cell or column (``3*``), so that a short table cannot become a huge one.
-_MAX_REPETITIONS = 64
 
 _HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:(?<!\s)\s++\1)?$")  # == Green tea
 _ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")  # :author: Ann Lee
@@ -93,7 +100,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
     Raises ReaderError if it is blank, or cannot be decoded.
     """
-    text = decode_text(stream.read(), origin.name, options.encoding)
+    text = remove_directives(decode_text(stream.read(), origin.name, options.encoding))
     parser = _AsciiDocFile()
     lines = [line.expandtabs(_TAB_WIDTH).rstrip() for line in text.split("\n")]
     blocks = parser.parse_blocks(lines, depth=0)
@@ -231,9 +238,9 @@ class _AsciiDocFile:
         if style.startswith(("source", "listing", "literal")) or (is_indented and not style):
             margin = get_margin(body)
             code = "\n".join(body_line[margin:] for body_line in body)
-            blocks.append(make_code_block(code, _get_language(attributes)))
+            blocks.append(make_code_block(code, get_language(attributes)))
             return end
-        text = self._render_inline(_join_lines(body_line for body_line in body if not body_line.startswith("//")))
+        text = self._render_inline(join_lines(body_line for body_line in body if not body_line.startswith("//")))
         admonition = _ADMONITION_PATTERN.match(text)
         if admonition:
             text = f"{admonition[1].capitalize()}: {text[admonition.end() :]}"
@@ -273,7 +280,7 @@ class _AsciiDocFile:
         if fence[0] == "/":
             return end + 1  # a comment
         if fence[0] in "-.`" and fence != "--":  # a listing or literal block
-            language = delimiter_match[2] or _get_language(attributes)
+            language = delimiter_match[2] or get_language(attributes)
             language = language if re.fullmatch(r"[\w+#.-]+", language) else ""
             if any(body):
                 blocks.append(make_code_block("\n".join(body), language))
@@ -302,30 +309,30 @@ class _AsciiDocFile:
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
-        list_marker = _normalize_marker(first_match[1])
+        list_marker = normalize_marker(first_match[1])
         items: list[ListItem] = []
         self._open_markers.append(list_marker)
         while index < len(lines):
             match = _ITEM_PATTERN.match(lines[index])
-            if match is None or _normalize_marker(match[1]) != list_marker:
+            if match is None or normalize_marker(match[1]) != list_marker:
                 break
             end = index + 1
             text = [lines[index][match.end() :]]
             while end < len(lines) and self._continues_item(lines[end]):
                 text.append(lines[end].strip())
                 end += 1
-            text_without_checkbox = re.sub(r"^\[[ xX*]\]\s+", "", _join_lines(text))  # [x] buy rope
+            text_without_checkbox = re.sub(r"^\[[ xX*]\]\s+", "", join_lines(text))  # [x] buy rope
             blocks = [MarkdownBlock("paragraph", self._render_inline(text_without_checkbox))]
             index = self._parse_attached_blocks(lines, end, depth, blocks)
             next_index = find_nonblank_line(lines, index)
             nested_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if nested_match and _normalize_marker(nested_match[1]) not in self._open_markers and depth < _MAX_DEPTH:
+            if nested_match and normalize_marker(nested_match[1]) not in self._open_markers and depth < _MAX_DEPTH:
                 inner_list, index = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
             items.append(ListItem("-" if list_marker[0] in "*-" else f"{len(items) + 1}.", blocks))
             next_index = find_nonblank_line(lines, index)
             next_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if next_match is None or _normalize_marker(next_match[1]) != list_marker:
+            if next_match is None or normalize_marker(next_match[1]) != list_marker:
                 break
             index = next_index
         self._open_markers.pop()
@@ -348,7 +355,7 @@ class _AsciiDocFile:
                     break
                 text.append(lines[end].strip())
                 end += 1
-            definition = self._render_inline(_join_lines(text))
+            definition = self._render_inline(join_lines(text))
             term = self._render_inline(match[1])
             blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
             next_index = find_nonblank_line(lines, end)
@@ -398,7 +405,7 @@ class _AsciiDocFile:
             csv_rows = csv.reader(filter(None, lines), delimiter=":" if has_colons else ",")
             table_rows = [[self._render_inline(cell.strip()) for cell in row] for row in csv_rows]
             return [make_table(table_rows[0], table_rows[1:])] if table_rows else []
-        num_columns = _count_columns(attribute_text)
+        num_columns = count_columns(attribute_text)
         if not num_columns:
             first_line = next((line for line in lines if line and not line.startswith("//")), "")
             num_columns = len(_CELL_PATTERN.findall(first_line))
@@ -413,7 +420,7 @@ class _AsciiDocFile:
             else:
                 cell_text = self._render_inline(" ".join(text.split()))
             repetition = re.match(r"(\d+)[*+]", cell_format)
-            num_cells = min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
+            num_cells = min(int(repetition[1]), MAX_REPETITIONS) if repetition else 1
             # 3* repeats the cell, 3+ lets it span columns.
             all_cells += [cell_text] * num_cells if "*" in cell_format else [cell_text, *[""] * (num_cells - 1)]
         if not num_columns or not all_cells:  # for example, because the table declares another separator
@@ -461,39 +468,6 @@ class _AsciiDocFile:
         emphasis = "" if plain else "*"  # for strong text too
         text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
-        text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)
+        text = render_scripts(_HIGHLIGHT_PATTERN.sub(lambda match: match[1], text))
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)  # a backslash prevents markup
         return protected_texts.restore(text).strip()
-
-
-def _get_language(attributes: Sequence[str]) -> str:
-    """Return the language in the attributes of a source block (``[source,python]``); empty if they name no language."""
-    return attributes[1] if len(attributes) > 1 and attributes[0].startswith("source") else ""
-
-
-def _normalize_marker(marker: str) -> str:
-    """Return a list marker with ``1`` for any number and ``a`` for any letter, or ``<`` for a callout (``<1>``).
-
-    All items of a list have the same normalized marker.
-    """
-    return "<" if marker[0] == "<" else re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", marker))
-
-
-def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
-    """Join the lines of a paragraph with spaces; a line that ends with `` +`` keeps its line break."""
-    pieces = (f"{line[:-2].strip()}\n" if line.endswith(" +") else f"{line.strip()} " for line in lines)
-    return "".join(pieces).strip()
-
-
-def _count_columns(attribute_text: str) -> int:
-    """Return the number of columns in a table's ``cols`` attribute (``cols=2*,1``: 3), or 0 without this attribute."""
-    match = re.search(r'cols\s*=\s*"?([^"\]]+)', attribute_text)
-    if match is None:
-        return 0
-    num_columns = 0
-    for column in match[1].split(","):
-        if re.match(r"\s*\w+\s*=", column):  # the next attribute, such as "options=header"
-            break
-        repetition = re.match(r"\s*(\d+)\*", column)  # "2*" means two columns
-        num_columns += min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
-    return num_columns

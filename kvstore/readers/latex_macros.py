@@ -26,6 +26,7 @@ TOKEN_PATTERN = re.compile(
     r"|(?P<comment>%[^\n]*(?:\n[ \t]*(?![ \t\n]))?)|(?P<break>\n[ \t]*\n\s*)|(?P<math>\$\$?)"
     r"|(?P<open>\{)|(?P<close>\})|(?P<tilde>~)|(?P<cell>&)|(?P<argument>\#+\d?)|(?P<text>[^\\%\n$\{\}~&\#]+|\n)",
 )
+_FINAL_COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\Z")
 _SPACE_PATTERN = re.compile(r"(?:[ \t]|%[^\n]*\n|\n(?![ \t]*\n))*")  # spaces, comments and single line ends
 
 
@@ -143,10 +144,14 @@ class LatexCursor:
         arguments_by_number = {str(number): argument for number, argument in enumerate(arguments, 1)}
         # The placeholder of the first argument is #1.
         expansion = re.sub(r"#([1-9])", lambda match: arguments_by_number.get(match[1], ""), macro.body)
+        separator = " "  # between a command at the end of the expansion and a letter after the macro
         if not macro.num_arguments and self._text.startswith("{}", self._offset):  # they end the name of the macro
             self._offset += 2
+            separator = "{}"
         elif not macro.num_arguments:
             self._skip_space()
+        if _FINAL_COMMAND_PATTERN.search(expansion) and self._text[self._offset : self._offset + 1].isalpha():
+            expansion += separator
         self._insert_source(expansion)
 
     def _store_definition(self, command: str) -> None:

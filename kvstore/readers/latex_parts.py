@@ -10,10 +10,13 @@ import re
 from collections.abc import Iterator
 
 from .latex_commands import DASHES, UNIT_POWERS, UNIT_PREFIXES, UNITS, VERBATIM_ENVIRONMENTS
+from .markdown_blocks import MAX_SPAN
 
 #: The maximum length of an argument.
 _MAX_ARGUMENT_CHARACTERS = 1 << 18
 _UNIT_PATTERN = re.compile(r"\\([A-Za-z]+)|[.~]|[^\\.~{}\s]+")  # \meter, m or a product mark
+#: The beginning of a cell that spans columns, after rules: ``\\midrule \\multicolumn{2}{c}{Price}``.
+_SPAN_PATTERN = re.compile(r"(?:\s|\\(?:[a-z]*rule|hline)\b)*+\\multicolumn\s*\{\s*(\d{1,4})\s*\}")
 ENVIRONMENT_PATTERN = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")  # {itemize}
 
 
@@ -125,8 +128,15 @@ def split_rows(body: str) -> Iterator[str]:
 
 
 def split_cells(row: str) -> Iterator[str]:
-    """Yield the source of each cell in a row of a table; cells are separated by ``&``."""
-    return _split_outside_braces(row, "&")
+    """Yield the source of each cell in a row of a table; cells are separated by ``&``.
+
+    A cell that spans several columns is followed by an empty cell for each further column.
+    """
+    for cell in _split_outside_braces(row, "&"):
+        yield cell
+        span_match = _SPAN_PATTERN.match(cell)
+        if span_match is not None:
+            yield from [""] * (min(int(span_match[1]), MAX_SPAN) - 1)
 
 
 def _split_outside_braces(text: str, separator: str) -> Iterator[str]:

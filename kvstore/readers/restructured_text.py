@@ -23,6 +23,7 @@ from .markdown import find_first_title
 from .markdown_blocks import (
     MAX_SPAN,
     MarkdownBlock,
+    is_exponent,
     join_blocks,
     make_code_block,
     make_code_span,
@@ -435,6 +436,9 @@ class _RestructuredText:
             text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
             if text.startswith(("~", "!")):  # Sphinx shows only the last part of the name, or makes no link
                 text = text[1:].rpartition(".")[2] if text[0] == "~" else text[1:]
+            text_before = match.string[max(0, match.start() - 3) : match.start()].removesuffix("\\ ")
+            if role in ("sup", "superscript") and is_exponent(text, text_before[-1:]):
+                return f"^{text}"
             return protect_code(text) if role.rpartition(":")[2] in _CODE_ROLES and "`" not in text and text else text
 
         if "|" in text and self._substitutions:
