@@ -75,7 +75,7 @@ _STATED_VERDICT_PATTERN = compile_lazily(r"(yes|no)[.!](?:\s+|\Z)", re.IGNORECAS
 _MAX_DISTANCE = 5
 
 
-class _Quantity(NamedTuple):
+class _ComparedQuantity(NamedTuple):
     """A number with the word after it as its unit, the words that compare it, and True for an upper limit."""
 
     value: float
@@ -197,7 +197,7 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
     return verdict
 
 
-def _find_quantities(text: str) -> list[_Quantity]:
+def _find_quantities(text: str) -> list[_ComparedQuantity]:
     """Return the numbers of a text in order, each with its unit and the comparison before it ("more than", "up to").
 
     A number from 1000 to 2099 without a currency is a year.
@@ -212,7 +212,7 @@ def _find_quantities(text: str) -> list[_Quantity]:
             unit = "year"
         comparison = _COMPARISON_PATTERN.search(text[: match.start()])
         is_limit = _UPPER_LIMIT_PATTERN.search(text[: match.start()]) is not None
-        quantities.append(_Quantity(value, unit, comparison["words"].lower() if comparison else "", is_limit))
+        quantities.append(_ComparedQuantity(value, unit, comparison["words"].lower() if comparison else "", is_limit))
     return quantities
 
 
