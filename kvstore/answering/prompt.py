@@ -154,20 +154,26 @@ def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
 
 
 def sanitize_text(text: str) -> str:
-    """Return a document's text for a model: without control characters, and with bracketed numbers in parentheses.
+    """Remove control characters and outer white space from a document's text, and put bracketed numbers in parentheses.
 
-    A bracketed number could be taken for a citation. White space at the ends is removed.
+    A model could copy a bracketed number, and it would be taken for a citation.
     """
     return sanitize_slice(text.strip())
 
 
 def sanitize_slice(text: str) -> str:
-    """Return a slice of a document's text as :func:`sanitize_text` does, but with the white space at its ends."""
+    """Remove control characters from a slice of a document's text, and put bracketed numbers in parentheses.
+
+    White space at the ends is kept.
+    """
     return neutralize_citations(replace_controls(text))
 
 
 def to_one_line(text: str) -> str:
-    """Return a document's text as :func:`sanitize_text` does, but on one line with single spaces."""
+    """Put a document's text on one line, with single spaces between the words, and sanitize it for a model.
+
+    See :func:`sanitize_text` for what is removed or replaced.
+    """
     return sanitize_text(" ".join(text.split()))
 
 

@@ -66,7 +66,7 @@ class DocumentContentWriter:
         the derivation is being dropped.
         """
         extracted, counters = pending.extracted, self._counters
-        # The chunks of a document are numbered in groups, one for each abstract without abstracts below it.
+        # Chunks are numbered in groups, one per leaf abstract (lowest summary); _store_abstracts advances next_group.
         document, first_group = counters.next_document, counters.next_group
         counters.next_document += 1
         abstract_ids = self._store_abstracts(document, extracted.tree)

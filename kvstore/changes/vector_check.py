@@ -77,16 +77,18 @@ def _check_part(
 ) -> Iterator[str]:
     """Yield a sentence for each fault of ``part``, which must follow from the text of the document with this id.
 
-    A part is what a derivation computes from one document, such as a list of sentences. Also reports a number of stored
-    vectors, ``num_vectors``, that differs from the number of the part's texts.
+    A part is what a derivation computes from one document, such as a list of sentences. Also yields a fault if
+    ``num_vectors``, the number of stored vectors, differs from the number of texts in the part.
     """
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)
         faults = list(stored_derivation.derivation.find_faults(part, text))
         yield from (f"{stored_derivation.name}: document {document}: {fault}" for fault in faults)
-        if not faults and num_vectors != len(stored_derivation.list_texts(part, text, state.settings)):
-            problem = f"has {num_vectors} vectors, but another number of texts"
-            yield f"{stored_derivation.name}: document {document} {problem}"
+        if not faults:
+            num_texts = len(stored_derivation.list_texts(part, text, state.settings))
+            if num_vectors != num_texts:
+                counts = f"{format_count(num_vectors, 'vector')} but {format_count(num_texts, 'text')}"
+                yield f"{stored_derivation.name}: document {document} has {counts}"
     except KvstoreError as error:  # the document itself is damaged, so its part cannot be checked
         yield f"{stored_derivation.name}: document {document}: {error}"
 

@@ -337,7 +337,7 @@ class Queryable(ABC):
             return list(dumping.iter_dump_comments(state))
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
-        """Return known names similar to ``name``, for error messages about an unknown name.
+        """Return the entity names most similar to ``name``, for error messages about an unknown name.
 
         >>> store.nearest_names("Darjeling")
         ['Darjeeling']

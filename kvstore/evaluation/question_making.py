@@ -118,9 +118,9 @@ class _AskableFact:
 
 
 def make_questions(store: Store, limit: int = 100) -> list[Question]:
-    """Return at most ``limit`` questions that documents answer, and then near misses, which none answers.
+    """Return at most ``limit`` answerable questions, followed by near misses: similar ones that no document answers.
 
-    There are at most half of ``limit`` near misses, or one if ``limit`` is 1.
+    There are at most half as many near misses as ``limit``, or one if ``limit`` is 1.
 
     >>> store.put("tea", "Tea is a drink made from the leaves of a shrub in Assam.")
     True

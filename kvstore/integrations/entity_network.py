@@ -130,11 +130,11 @@ def build_network_around(
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """Return the network of a store's trees with the other edges of their entities, or only one ``tree``.
+    """Return the network of all entity hierarchies (trees) of a store, or only of ``tree``.
 
-    Edges of trees are solid, and edges from links or shared passages are dashed. The network has at most ``limit``
-    entities (None: all). The entities with the most edges come first, each followed by the entities connected with it.
-    For a store without trees, the network has the most mentioned entities.
+    Edges of trees are solid. Without ``tree``, dashed edges from links or shared passages also connect the entities of
+    the trees. The network has at most ``limit`` entities (None: all). The entities with the most edges come first, each
+    followed by the entities connected with it. For a store without trees, they are the most mentioned entities.
 
     Raises InputError for an unknown tree.
     """
@@ -162,7 +162,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         _add_cross_edges(store, cache={}, names=selected_names, edges=edges)
     children = {edge.source for edge in edges.values() if edge.is_solid}
     roots = {edge.target for edge in edges.values() if edge.is_solid} - children
-    nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]
+    nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]  # roots are drawn as centers
     return EntityNetwork(nodes, list(edges.values()), num_omitted=max(0, num_entities - len(names)))
 
 

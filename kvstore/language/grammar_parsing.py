@@ -195,7 +195,10 @@ def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | No
 
 
 def _list_keywords(terminals: Iterable[str]) -> list[str]:
-    """Return the keywords among some terminals of the grammar, with the first words of a query for QUERY."""
+    """Return the terminals of the grammar that are keywords.
+
+    If the terminal QUERY (a SQL query) is among them, the keywords that a query can begin with are also returned.
+    """
     keywords = [terminal for terminal in terminals if terminal in get_keywords()]
     return keywords + sorted(statements.QUERY_WORDS) if "QUERY" in terminals else keywords
 

@@ -36,8 +36,8 @@ _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 _OPSET, _IR_VERSION = 17, 8
 
-#: The largest absolute value of a quantized weight, and of two neighboring weights together: two products that a
-#: processor adds in 16 bits then never overflow.
+#: The largest absolute value of a quantized weight, and the largest sum of the absolute values of two weights whose
+#: products a processor adds in 16 bits (of inputs 2i and 2i + 1), so that these sums never overflow.
 MAX_WEIGHT, MAX_PAIR = 127, 128
 #: The minimum of GELU, rounded down. The outputs of GELU are shifted by it, so that bytes without a sign are used.
 _GELU_MINIMUM = -0.17

@@ -185,7 +185,8 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
 def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     """Return a matrix (outputs, inputs) rounded to signed bytes, and the scale of each output.
 
-    The scales are chosen so that no byte exceeds ``MAX_WEIGHT``, and no two neighbors together exceed ``MAX_PAIR``.
+    The scales are chosen so that no magnitude exceeds ``MAX_WEIGHT``, and the magnitudes of inputs 2i and 2i + 1 sum to
+    at most ``MAX_PAIR``. A processor adds the products of such a pair in 16 bits, which then never overflow.
     """
     magnitudes = np.abs(matrix)
     # One less than MAX_PAIR, because rounding can increase both by a half.

@@ -46,7 +46,7 @@ class BlockBuilder:
         self._code_lines.append(line)
 
     def add_item(self, depth: int, marker: str, blocks: list[MarkdownBlock]) -> None:
-        """Add an item to the open list; a code block before it ends.
+        """Add an item to the open list. Ends an open code block first.
 
         ``depth`` is its depth in nested lists, from 0, and ``marker`` is ``-`` or a number such as ``1.``.
         """

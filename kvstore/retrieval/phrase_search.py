@@ -97,9 +97,9 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     def _find_candidates(
         self, state: State, weighted_phrases: Sequence[tuple[Phrase, float]], min_score: float
     ) -> tuple[Ids, Scores]:
-        """Return the ids of the chunks whose score can reach ``min_score`` by a phrase, and their scores without it.
+        """Return the chunks whose score can reach ``min_score`` with the bonuses for phrases, and their scores without.
 
-        They are chunks of allowed documents that have all words of a phrase, but perhaps not in a row.
+        Each is a chunk of an allowed document that contains all words of a phrase, not necessarily adjacent.
         ``weighted_phrases`` pairs each phrase with its rarity.
         """
         matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]

@@ -30,8 +30,11 @@ def allow_interruption(event: threading.Event) -> Iterator[None]:
         _thread_state.event = None
 
 
-def has_bounded_values() -> bool:
-    """True if the size of values in the queries of this thread is limited, because an event can interrupt them."""
+def limits_value_size() -> bool:
+    """True if the queries of this thread can be interrupted, and so run with a limit on the size of values.
+
+    SQLite cannot be interrupted while one of its functions creates a value.
+    """
     return getattr(_thread_state, "event", None) is not None
 
 

@@ -23,7 +23,7 @@ from ..registry.sql_table import Parameters, SqlTable, SqlValue, TableRow, Table
 from ..registry.table_reader import TableReader
 from ..structures.state import State
 from . import condition as conditions
-from .interruption import MAX_VALUE_BYTES, has_bounded_values, is_interrupted
+from .interruption import MAX_VALUE_BYTES, is_interrupted, limits_value_size
 from .select_errors import MakeError, translate_error
 from .table_catalog import get_sql_tables
 
@@ -318,7 +318,7 @@ class _Connection:
         self.reader = reader
         if not self._has_schema and "sqlite_" in text.lower():
             self._fill_schema()
-        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if has_bounded_values() else self._max_value_bytes)
+        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if limits_value_size() else self._max_value_bytes)
 
     def _fill_schema(self) -> None:
         """Add the tables to ``sqlite_master``, where clients look for them. SQLite does not add these tables itself."""

@@ -428,10 +428,10 @@ class DataFile:
         finally:
             os.close(descriptor)
 
-    def write_densely(self, copy: Path) -> None:
-        """Write the last commit to an empty file with full pages; no transaction may be open.
+    def write_compact_copy(self, copy: Path) -> None:
+        """Write a compacted copy of the last commit to ``copy``, an empty file. No transaction may be open.
 
-        Raises CorruptionError if its meta page was overwritten or records are missing.
+        Raises CorruptionError if the meta page of the commit was overwritten, or if records are missing.
         """
         with self.environment.begin(buffers=True) as transaction:
             source = self.wrap_read_transaction(transaction)

@@ -405,7 +405,7 @@ class OpenFile:
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
             size_before = self.data.size
-            with self._open_lock.hold_exclusively(), self.data.create_successor(self.data.write_densely) as copy:
+            with self._open_lock.hold_exclusively(), self.data.create_successor(self.data.write_compact_copy) as copy:
                 self._replace_data_file(copy)
             return CompactReport(size_before, self.data.size)
 

@@ -77,9 +77,9 @@ class DerivedParts:
     vectors: Vectors
 
     def __init__(self, view: View, derivation: DerivationSpec, dimension: int) -> None:
-        """Create a reader of the parts (derived data of documents) of ``derivation`` in ``view``.
+        """Open the data that ``derivation`` computed from documents in ``view``, a snapshot or write transaction.
 
-        ``view`` is a snapshot or a write transaction. The vectors of the texts have ``dimension`` components.
+        The data of one document is a part. Each part has texts; their vectors have ``dimension`` components.
         """
         self._view = view
         self._table = f"{derivation.name}_parts"

@@ -51,10 +51,10 @@ def get_stored_language_version(view: View) -> str:
 
 
 def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
-    """Return why a store must not be changed if a segmenter other than the installed one split its texts into words.
+    """Return why a store must not be changed if its texts were split into words by a different segmenter.
 
     The reason is the end of a sentence. If a text were removed, the installed segmenter would split it into other
-    terms, so its postings would remain. Returns None if the segmenter is the same, or if the store uses none.
+    terms, so its postings would remain. Returns None if the installed segmenter is the same, or if the store uses none.
     """
     installed_version = get_segmenter_version(settings.stemmer)
     stored_version = get_stored_language_version(view)
@@ -68,7 +68,10 @@ def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | Non
 
 
 def check_language_version(state: State) -> Iterator[str]:
-    """Yield a sentence for CHECK if a version other than the installed one derived the data of the store."""
+    """Yield a message for CHECK if the store's data was derived with a different language pipeline or word segmenter.
+
+    They differ from the installed ones in their version or, for a segmenter, also in their name.
+    """
     language = state.settings.language
     stored_version, installed_version = get_stored_language_version(state.lmdb), _get_installed_version(state.settings)
     segmenter_mismatch = explain_segmenter_mismatch(state.lmdb, state.settings)

@@ -402,21 +402,22 @@ def _iter_code_name(code: str) -> Iterator[Name]:
 def _is_emphasized_term(term: str) -> bool:
     """True if an emphasized phrase is a technical term: few words with Latin letters that are not a generic heading.
 
-    A single word is a term if it is a noun in lower case or not an everyday word, and is not an adverb or participle.
-    Several words are not a term if they begin with an adjective such as "additional" or end with a number, as a
-    sentence can.
+    A single word is a term if it is a noun in lower case or is missing from the lexicon of everyday words, and if it
+    does not end like an adverb or participle. A phrase that begins with an adjective such as "additional" is not a
+    term. Text that ends with a number ("Serves 4.") is a sentence, not a term.
     """
     words = term.split()
     if not term[:1].isalpha() or not _LATIN_PATTERN.search(term) or not is_term(term):
         return False
     if len(words) > _MAX_EMPHASIZED_WORDS or term.casefold() in GENERIC_HEADINGS:
         return False
-    if _DIGITS_END_PATTERN.search(term):  # a sentence, such as "Serves 4."
+    if _DIGITS_END_PATTERN.search(term):
         return False
     if len(words) == 1:
         if term.endswith(("ly", "ed")):  # an adverb or participle
             return False
-        return get_part_of_speech(term) is None or (term.islower() and get_part_of_speech(term) == NOUN)
+        part_of_speech = get_part_of_speech(term)  # None: not an everyday word
+        return part_of_speech is None or (term.islower() and part_of_speech == NOUN)
     return words[0].casefold() not in CONTEXTUAL_ADJECTIVES
 
 
@@ -458,10 +459,11 @@ def extract_titles(sentence: str) -> tuple[list[str], str]:
 
 
 def _is_title(quotation: str) -> bool:
-    """True if a quoted text can be a title, and not speech: two to eight words, with a capital at both ends.
+    """True if a quoted text can be a title, and not speech.
 
-    The words between them are capitalized too, except function words and particles (*von*). A first word such as "Yes"
-    or a verb such as "is" shows that it is speech.
+    A title has two to eight words. The first is capitalized, and the last is capitalized or starts with a digit. So are
+    the words between them, except function words and particles (*von*). A first word such as "Yes" or a verb such as
+    "is" shows that the text is speech.
     """
     words = quotation.split()
     if not 1 < len(words) <= _MAX_RUN_WORDS:

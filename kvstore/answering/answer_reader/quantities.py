@@ -140,5 +140,5 @@ def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:
 
 
 def _find_month(name: str) -> int:
-    """Return the number of a month from its name or the first three letters of that."""
+    """Return the number (1 to 12) of a month, given its name or three-letter abbreviation in English."""
     return next(number for number, month in enumerate(MONTHS, 1) if month[:3] == name[:3].lower())

@@ -190,7 +190,7 @@ class _CandidateEstimator:
         self._answer_type = answer_type
         self._passages = passages
         self._scorer = scorer
-        self._quality = find_quality(scorer.question)
+        self._quality = find_quality(scorer.question)  # such as "weight" for "how heavy"
         self._title_terms = [
             scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
         ]
@@ -201,14 +201,14 @@ class _CandidateEstimator:
             for quantity in find_quantities(question)
             for word in segment_words(question[quantity.start : quantity.end])
         }
-        #: The identifiers in the question that a row within a hit has.
+        #: The identifiers in the question that also occur in a table row of a hit.
         self._row_identifiers = _find_identifiers(scorer.question)
         if self._row_identifiers:
             rows = (
                 snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
             )
             self._row_identifiers &= set().union(*map(_find_identifiers, rows))
-        #: The words of each name in the question that a row within a hit has.
+        #: The words of each name in the question that also occurs in a table row of a hit.
         names = [set(name.words) for name in find_question_names(scorer.question, scorer.language)]
         row_words = [
             set(segment_words(snippet.labeled_text))

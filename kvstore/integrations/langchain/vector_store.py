@@ -60,7 +60,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """The embedding of documents and questions."""
+        """The embedding model for documents and queries."""
         return self._embedding
 
     def record_manager(self, source_id_key: str | Callable[[Document], Any] = "source") -> KvstoreRecordManager:

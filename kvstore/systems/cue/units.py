@@ -361,7 +361,7 @@ class Units:
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
-    """Return the byte range of a unit (a sentence or clause), then the range of its subject if that is outside."""
+    """Return the byte range of a unit (a sentence or clause), then the range of its subject if it has one outside."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 

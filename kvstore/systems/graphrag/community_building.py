@@ -50,7 +50,7 @@ class CommunityTree:
     vectors: Matrix
 
     def __len__(self) -> int:
-        """Return the number of communities of all levels."""
+        """Return the number of communities; ``levels`` has the level of each."""
         return len(self.levels)
 
     @property

@@ -75,7 +75,7 @@ class CommunityIndex(GenerationIndex[Communities]):
             rows[TERMS] = list(iter_term_rows(state, rows[MEMBERS], reports))
         tools.progress(len(tree), len(tree))
         header = {"levels": len(tree.partitions), "communities": len(tree)}
-        return Generation(change, chunk_stop, header, rows)
+        return Generation(change=change, chunk_stop=chunk_stop, header=header, rows=rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Communities:
         """Return the stored communities of one build, limited to members and chunks that still exist in ``state``."""

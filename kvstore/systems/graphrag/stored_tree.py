@@ -45,7 +45,7 @@ class StoredTree:
         return cls(*np.array(fields, np.int64).reshape(len(fields), 4).T.copy())  # one array for each of the 4 columns
 
     def __len__(self) -> int:
-        """Return the number of communities of all levels."""
+        """Return the number of communities; ``levels`` has the level of each."""
         return len(self.levels)
 
     def list_children(self, communities: IntArray) -> IntArray:

@@ -101,7 +101,7 @@ class TopicIndex(GenerationIndex[Topics]):
             TREES_TABLE: columns.iter_rows(),
         }
         header = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(similar_tree)}
-        return Generation(counters.change, counters.next_chunk, header, rows)
+        return Generation(change=counters.change, chunk_stop=counters.next_chunk, header=header, rows=rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Topics:
         """Return the stored topics of one build, limited to documents and chunks that still exist in ``state``."""

@@ -32,8 +32,8 @@ from .topic_summaries import MAX_TITLE_WORDS
 from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
-#: The index of the vector sum in a row.
-_SUM_COLUMN = 6
+#: The index of the vector sum in a row, and of the entities in a row of a topic of related content.
+_SUM_COLUMN, _ENTITIES_COLUMN = 6, 7
 #: The maximum number of newer chunks assigned to topics by one search each; more take one pass over all vectors.
 _MAX_SEARCHES = 32
 #: The number of neighbors first requested for a newer chunk, since the nearest can be newer too, and the factor by
@@ -471,8 +471,8 @@ class Topics:
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """For each entity, the topic of level 0 that consists of the sentences that mention it; cached."""
-        return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
+        """The leaf topic of each entity in the tree of related content; cached."""
+        return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaf_topics(rows, self.tree))
 
 
 def _make_missing_error(topic: int) -> CorruptionError:
@@ -480,15 +480,14 @@ def _make_missing_error(topic: int) -> CorruptionError:
     return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and create it again")
 
 
-def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
-    """Return, for each entity, the topic of level 0 that consists of the sentences that mention it."""
+def _map_entities_to_leaf_topics(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
+    """Return, for each entity, the id of the leaf topic of related content made of the sentences that mention it."""
     leaves = tree.list_level(0, in_related_tree=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     leaf_by_entity: dict[int, int] = {}
     for leaf, row in zip(leaves, leaf_rows, strict=True):
         if row is not None:
-            *_, entities = row  # they are the last field of a topic of related content
-            leaf_by_entity.update(dict.fromkeys(entities, leaf))
+            leaf_by_entity.update(dict.fromkeys(row[_ENTITIES_COLUMN], leaf))
     return leaf_by_entity
 
 
