@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gc
 import mmap
@@ -1291,6 +1292,40 @@ def test_a_copy_replaces_nothing(environment: Environment, tmp_path: Path) -> No
     with pytest.raises(InputError, match="folder .* does not exist"):
         environment.copy_to(tmp_path / "missing" / "copy")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "store"]
+
+
+def test_a_copy_to_a_read_only_file_system_is_reported(environment: Environment, tmp_path: Path) -> None:
+    error = OSError(errno.EROFS, os.strerror(errno.EROFS))  # even for removing a file that does not exist
+    with (
+        mock.patch.object(Path, "mkdir", side_effect=error),
+        mock.patch.object(Path, "unlink", side_effect=error),
+        pytest.raises(StoreFullError, match="cannot be written .Read-only file system"),
+    ):
+        environment.copy_to(tmp_path / "copy")
+
+
+@requires_root
+def test_a_copy_to_a_folder_that_cannot_be_listed_is_refused() -> None:
+    with make_public_folder() as folder:
+        (folder / "drop").mkdir()
+        os.chmod(folder / "drop", 0o733)
+        with Environment.open(path := folder / "store") as environment:
+            put_record(environment, b"key", b"value")
+        os.chmod(path, 0o755)
+        code = (
+            BECOME_NOBODY
+            + """
+from pathlib import Path
+try:
+    Environment.open(path, readonly=True).copy_to(Path(path).parent / "drop" / "copy")
+except Exception as error:
+    print(type(error).__name__, error, flush=True)
+"""
+        )
+        with start_python(code, path) as copier:
+            message = f"InputError {folder}/drop: cannot be read (Permission denied); check its permissions"
+            assert read_line(copier) == message
+        assert list((folder / "drop").iterdir()) == []
 
 
 def test_relaxed_durability_keeps_commits_over_closing(tmp_path: Path) -> None:

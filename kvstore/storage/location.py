@@ -130,7 +130,7 @@ def _report_denied_access(path: Path) -> Iterator[None]:
 
 
 def require_free_path(target: Path) -> None:
-    """Raise InputError if ``target`` exists, even as a dangling link, cannot be accessed or has no parent directory.
+    """Raise InputError if ``target`` exists, even as a dangling link, or if it or its folder cannot be accessed.
 
     A copy or an export never overwrites a file.
     """
@@ -139,6 +139,8 @@ def require_free_path(target: Path) -> None:
         raise InputError(f"{target} already exists; choose a path that does not exist")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; create it first")
+    with _report_denied_access(target.parent):
+        os.close(os.open(target.parent, os.O_RDONLY))  # to flush the folder after the target has been created
 
 
 def make_directory(path: Path) -> None:

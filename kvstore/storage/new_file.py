@@ -62,6 +62,6 @@ def create_store_copy(store: Path, target: Path, write: Callable[[Path], None]) 
     except OSError as error:
         raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             (partial_path / DATA_FILE).unlink(missing_ok=True)
             partial_path.rmdir()
