@@ -32,7 +32,7 @@ from ..errors import (
 )
 from ..process.frozen_dataclass import frozen_dataclass
 from .dense_copy import write_dense_copy
-from .lmdb_errors import READ_ERRORS, translate_error
+from .lmdb_errors import STORAGE_ERRORS, translate_error
 from .location import (
     COMPACTED_FILE,
     DATA_FILE,
@@ -116,7 +116,7 @@ class DataFile:
         The size of the map is halved each time that the system refuses it. A read-only file is opened without the
         reader table if this user may not write to it. Raises StoreFullError if there is no address space,
         NotAStoreError for another kind of file, InputError if this process has the file open already, and the kvstore
-        errors for other errors of LMDB.
+        errors for other LMDB errors.
         """
         #: Bytes that the file is known to have at least.
         self._min_known_size = 0
@@ -397,7 +397,7 @@ class DataFile:
             copy.unlink(missing_ok=True)
             self._write_successor(copy, write)
             yield copy
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise translate_error(error, str(self.path)) from error
         except PermissionError as error:
             raise ReadOnlyError(

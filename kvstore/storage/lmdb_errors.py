@@ -19,8 +19,8 @@ from ..errors import (
     TransactionError,
 )
 
-#: The errors that reading records raises.
-READ_ERRORS = (lmdb.Error, PageError)
+#: The errors that reading or writing records raises.
+STORAGE_ERRORS = (lmdb.Error, PageError)
 #: The maximum length in bytes of LMDB keys; the minimum is 1.
 MAX_KEY_BYTES = 511
 #: A key that is too long for LMDB and greater than every key; as a suffix, greater than every suffix of a key.

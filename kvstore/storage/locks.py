@@ -470,7 +470,10 @@ class SharedOpenLock:
         return is_file_at(descriptor, self.path)
 
     def _take_descriptors(self) -> list[int]:
-        """Forget the locked file and its successor, and return their descriptors, which the caller must close."""
+        """Clear the descriptors of the locked file and of the file that will replace it, and return them.
+
+        The caller must close them.
+        """
         descriptors = [descriptor for descriptor in (self._descriptor, self._successor) if descriptor is not None]
         self._descriptor = self._successor = self.identity = None
         return descriptors

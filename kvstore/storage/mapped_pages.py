@@ -362,26 +362,26 @@ class PageReleaser:
     """
 
     def __init__(self, release: Callable[[], None]) -> None:
-        """Create a counter of the reads from a mapped file; ``release`` releases the pages of the file."""
+        """Create a counter of the accesses to a mapped file; ``release`` releases the pages of the file."""
         self._release = release
         #: The numbers of records since the last check: looked up (True); read sequentially or to be written (False).
-        self._unchecked_reads = {False: 0, True: 0}
+        self._unchecked_accesses = {False: 0, True: 0}
         #: Bytes of other mapped files in memory: what was left after the last release.
         self._other_bytes = 0
 
-    def count_reads(self, num_records: int, *, looked_up: bool = False) -> None:
-        """Count records that were read, and release the pages of the file if too many of them are in memory.
+    def count_accesses(self, num_records: int, *, is_lookup: bool = False) -> None:
+        """Count records that are read or written, and release the file's pages if too many of them are in memory.
 
-        ``looked_up`` is True for records found by key, not by a scan: their pages may soon be read again, so they are
+        ``is_lookup`` is True for records found by key, not by a scan: their pages may soon be read again, so they are
         released only if the process has more than :data:`MIN_TOTAL_BYTES` in memory.
         """
-        self._unchecked_reads[looked_up] += num_records
-        if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
-            self._unchecked_reads[looked_up] = 0
+        self._unchecked_accesses[is_lookup] += num_records
+        if self._unchecked_accesses[is_lookup] >= _CHECK_INTERVAL:
+            self._unchecked_accesses[is_lookup] = 0
             total_bytes, mapped_bytes = measure_memory()
             # The rest of the mapped bytes are pages of this file. Other files can have been unmapped meanwhile.
             self._other_bytes = min(self._other_bytes, mapped_bytes)
-            if mapped_bytes > self._other_bytes + MAX_MAPPED_BYTES and (not looked_up or total_bytes > MIN_TOTAL_BYTES):
+            if mapped_bytes > self._other_bytes + MAX_MAPPED_BYTES and (not is_lookup or total_bytes > MIN_TOTAL_BYTES):
                 self._release()
                 _, self._other_bytes = measure_memory()
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import InputError, StoreFullError
-from .lmdb_errors import READ_ERRORS, translate_error
+from .lmdb_errors import STORAGE_ERRORS, translate_error
 from .location import DATA_FILE, flush, require_free_path, require_utf8_path
 from .partial_files import hold_lock, prepare_partial_path
 
@@ -57,7 +57,7 @@ def create_store_copy(store: Path, target: Path, write: Callable[[Path], None]) 
             flush(partial_path)
             partial_path.rename(target)
         flush(target.resolve().parent)
-    except READ_ERRORS as error:
+    except STORAGE_ERRORS as error:
         raise translate_error(error, str(target)) from error
     except OSError as error:
         raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error

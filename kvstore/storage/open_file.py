@@ -276,7 +276,7 @@ class OpenFile:
 
         Returns the transaction, and the table handles that it can use, which were opened before it began. After a
         failed write of LMDB, the file is opened again first. Raises ClosedError, TransactionError if too many snapshots
-        are open, and the kvstore errors for errors of LMDB.
+        are open, and the kvstore errors for LMDB errors.
         """
         has_cleared_readers = has_reopened = False
         while True:

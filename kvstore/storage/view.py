@@ -27,7 +27,7 @@ from .change_buffer import (
     salvage_segments,
 )
 from .dense_copy import write_dense_copy
-from .lmdb_errors import ABOVE_ALL_KEYS, READ_ERRORS, translate_error
+from .lmdb_errors import ABOVE_ALL_KEYS, STORAGE_ERRORS, translate_error
 from .mapped_pages import PageTransaction, VerifiedTransaction
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class LmdbView:
             chain = self._get_buffer().get_table(table).get_chain(key) if is_buffered else UNCHANGED
             stored_table = transaction.find_table(table) if needs_stored_value(chain) else None
             stored_value = None if stored_table is None else transaction.get(key, table=stored_table)
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         return stored_value if chain == UNCHANGED else resolve_value(table, key, chain, stored_value)
 
@@ -147,7 +147,7 @@ class LmdbView:
         """Return the value of each key, None for a missing key; raise InputError for a key of 0 or over 511 bytes."""
         transaction = self._get_transaction()
         # A snapshot may read the same pages again, so they are released later than those of a write transaction.
-        self._owner.page_releaser.count_reads(len(keys), looked_up=not self.writable)
+        self._owner.page_releaser.count_accesses(len(keys), is_lookup=not self.writable)
         # The change buffer maps a key to a chain: changes to apply to the stored value, or a value that replaces it.
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         newer, older = changes.newer_chains, changes.older_chains  # a newer chain of a key replaces the older one
@@ -165,7 +165,7 @@ class LmdbView:
                         values.append(resolve_value(table, key, chain, stored_value))
                     else:
                         values.append(None if cursor is None else cursor.get(key))
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         return values
 
@@ -176,13 +176,13 @@ class LmdbView:
         """
         transaction = self._get_transaction()
         # As in :meth:`get_many`, a snapshot keeps the pages longer than a write transaction.
-        self._owner.page_releaser.count_reads(len(prefixes), looked_up=not self.writable)
+        self._owner.page_releaser.count_accesses(len(prefixes), is_lookup=not self.writable)
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
             stored_table = transaction.find_table(table)
             if stored_table is not None:
                 records_by_prefix = transaction.scan_prefixes(prefixes, table=stored_table)
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         if self._buffered_tables[table]:
             buffer = self._get_buffer()
@@ -210,7 +210,7 @@ class LmdbView:
         """
         transaction = self._get_transaction()
         # As in :meth:`get_many`, a snapshot keeps the pages longer than a write transaction.
-        self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
+        self._owner.page_releaser.count_accesses(len(ranges), is_lookup=not self.writable)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         try:
             last_records = _find_last_stored(transaction, transaction.find_table(table), ranges)
@@ -225,7 +225,7 @@ class LmdbView:
                     last_records[index] = next(self.scan(table, start, changed_key, reverse=True), None)
                 else:
                     last_records[index] = changed_key, value
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         return last_records
 
@@ -240,7 +240,7 @@ class LmdbView:
             return count + self._get_buffer().count_added(
                 table, lambda key: stored_table is not None and transaction.get(key, table=stored_table) is not None
             )
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
     def get_table_statistics(self) -> dict[str, dict[str, int]]:
@@ -288,7 +288,7 @@ class LmdbView:
         to time. Raises CorruptionError for damage.
         """
         page_releaser = self._owner.page_releaser
-        page_releaser.count_reads(1)
+        page_releaser.count_accesses(1)
         try:
             with transaction.cursor(table=stored_table) as cursor:
                 if reverse:
@@ -299,7 +299,7 @@ class LmdbView:
                             return
                         yield key, value
                         if not num_read % _REPORT_INTERVAL:
-                            page_releaser.count_reads(_REPORT_INTERVAL)
+                            page_releaser.count_accesses(_REPORT_INTERVAL)
                 elif cursor.set_range(start) if start else cursor.first():
                     for num_read, (key_view, value) in enumerate(cursor.iternext(), 1):
                         key = bytes(key_view)
@@ -307,8 +307,8 @@ class LmdbView:
                             return
                         yield key, value
                         if not num_read % _REPORT_INTERVAL:
-                            page_releaser.count_reads(_REPORT_INTERVAL)
-        except READ_ERRORS as error:
+                            page_releaser.count_accesses(_REPORT_INTERVAL)
+        except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
@@ -319,7 +319,7 @@ class LmdbView:
         transaction = self._get_transaction()
         try:
             return transaction.find_table(table)
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 
     def _get_transaction(self) -> Any:

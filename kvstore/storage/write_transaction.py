@@ -29,7 +29,7 @@ from .change_buffer import (
     make_chain_error,
     pack_segments,
 )
-from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, make_key_error, translate_error
+from .lmdb_errors import MAX_KEY_BYTES, STORAGE_ERRORS, make_key_error, translate_error
 from .mapped_pages import VerifiedTransaction, WritableTable
 from .view import LmdbView, Record
 
@@ -126,7 +126,7 @@ class WriteTransaction(LmdbView):
         """Remove every record of ``table``. If the table is buffered, first merge the whole buffer into all tables.
 
         The buffer then has no changes of the table. Clearing the table of the change buffer itself drops the buffered
-        changes of all tables. An error of LMDB rolls the transaction back.
+        changes of all tables. An LMDB error rolls the transaction back.
         """
         if table == engine_tables.RECENT:
             self._cached_buffer = self._committed_buffer = ChangeBuffer()
@@ -140,13 +140,13 @@ class WriteTransaction(LmdbView):
         self._num_changes += 1
         try:
             transaction.clear(stored_table)
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def merge_buffer(self) -> None:
         """Write the changes in the change buffer to their tables, empty it, and write later changes directly.
 
-        Raises CorruptionError if a change does not fit its record. An error of LMDB rolls the transaction back.
+        Raises CorruptionError if a change does not fit its record. An LMDB error rolls the transaction back.
         """
         buffer = self._get_buffer()
         for table in buffer.tables:
@@ -158,7 +158,7 @@ class WriteTransaction(LmdbView):
                     values = apply_chains(batch, changes.newer_chains, changes.older_chains, read_stored)
                 except ValueError as error:
                     raise make_chain_error(table, error) from error
-                except READ_ERRORS as error:
+                except STORAGE_ERRORS as error:
                     raise self._abort_and_translate(error, f"table {table}") from error
                 self._write_records(table, dict(zip(batch, values, strict=True)))
         for key in buffer.segment_keys:
@@ -196,7 +196,7 @@ class WriteTransaction(LmdbView):
         transaction = self._get_transaction()
         try:
             self._owner.transaction_thread.run(transaction.commit)
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, "commit") from error
         except BaseException:  # an interruption: the commit has ended nevertheless
             self._end()
@@ -246,7 +246,7 @@ class WriteTransaction(LmdbView):
 
         Once the buffered changes of this transaction exceed a segment (batch), records beyond the last key of a table
         are written to the table itself. Once they exceed the whole buffer, the buffer is merged into the tables. Raises
-        InputError for an invalid key, CorruptionError if a buffered change does not fit its record. An error of LMDB
+        InputError for an invalid key, CorruptionError if a buffered change does not fit its record. An LMDB error
         rolls the transaction back.
         """
         self._get_transaction()  # raises an error in another thread, or after the end
@@ -267,7 +267,7 @@ class WriteTransaction(LmdbView):
         own_changes = self._own_changes.setdefault(table, {})
         chains: TableChanges = {}
         read_stored = self._make_table_reader(table)
-        self._owner.page_releaser.count_reads(len(changes))
+        self._owner.page_releaser.count_accesses(len(changes))
         try:
             # Adds the new value or a patch of each change to ``own_changes``, and to ``chains`` the version chain of
             # the record: all values and patches that the buffer then has for it.
@@ -282,7 +282,7 @@ class WriteTransaction(LmdbView):
             )
         except ValueError as error:
             raise make_chain_error(table, error) from error
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
         buffer.get_table(table).update(chains)
         if self._own_bytes > MAX_SEGMENT_BYTES and not self._appends_directly:
@@ -351,7 +351,7 @@ class WriteTransaction(LmdbView):
     def _write_records(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Store many values directly in a table, without the change buffer; None removes a key.
 
-        An error of LMDB, except for an invalid key, rolls the transaction back.
+        Any LMDB error except an invalid key rolls the transaction back.
         """
         new_records = sorted((key, value) for key, value in changes.items() if value is not None)
         if len(new_records) < len(changes):
@@ -361,12 +361,12 @@ class WriteTransaction(LmdbView):
         if not new_records:
             return
         transaction = self._get_transaction()
-        self._owner.page_releaser.count_reads(len(new_records))  # storing records reads their pages first
+        self._owner.page_releaser.count_accesses(len(new_records))  # storing records reads their pages first
         try:
             stored_table = self._ensure_table(table)
             self._num_changes += 1
             transaction.put_many(new_records, stored_table)
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _ensure_table(self, table: str) -> WritableTable:
@@ -382,32 +382,32 @@ class WriteTransaction(LmdbView):
     def _write_record(self, table: str, key: bytes, value: Bytes) -> None:
         """Store a value directly in a table, without the change buffer.
 
-        An error of LMDB, except for an invalid key, rolls the transaction back.
+        Any LMDB error except an invalid key rolls the transaction back.
         """
         transaction = self._get_transaction()
-        self._owner.page_releaser.count_reads(1)
+        self._owner.page_releaser.count_accesses(1)
         try:
             stored_table = self._ensure_table(table)
             self._num_changes += 1
             transaction.put(key, value, table=stored_table)
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _delete_record(self, table: str, key: bytes) -> bool:
         """Remove a key directly from a table, without the change buffer; return False if it is missing there.
 
-        An error of LMDB, except for an invalid key, rolls the transaction back.
+        Any LMDB error except an invalid key rolls the transaction back.
         """
         transaction = self._get_transaction()
         stored_table = self._find_table(table)
         if stored_table is None:
             return False
-        self._owner.page_releaser.count_reads(1)
+        self._owner.page_releaser.count_accesses(1)
         self._num_changes += 1
         try:
             was_present: bool = transaction.delete(key, table=stored_table)
             return was_present
-        except READ_ERRORS as error:
+        except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def _abort_and_translate(self, error: lmdb.Error | PageError, location: str) -> KvstoreError:
