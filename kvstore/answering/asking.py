@@ -184,9 +184,10 @@ class Asker:
         return _extract_answer(prepared, problem)
 
     def _write_answer(self, prepared: _PreparedAnswer, model: LanguageModel) -> Generator[str, None, Answer | None]:
-        """Yield the model's text and return its answer; None if the model found nothing about the question.
+        """Yield the model's text, and return its answer with the confidence that was computed from the evidence.
 
-        If the prompt is too long for the model's context, it is built once more with the limit that the server stated.
+        Returns None if the strategy distills the evidence and the model keeps no passage as relevant. If the prompt is
+        too long for the model's context, it is built once more with the limit that the server reported.
         Raises ModelUnavailableError and PromptTooLongError, and InputError if the ``prompt_tokens`` setting has no room
         for a passage.
         """

@@ -278,7 +278,8 @@ def _compute_logit(
     rule_logit = math.fsum(weight * signals.get(name, 1.0) for name, weight in weights.items())
     if reader_result is None:
         return rule_logit
-    # The part of the logit for names and technical tokens that no passage has.
+    # The penalty for names ("unnamed") and technical tokens ("lacking") that occur in no passage. It applies only if a
+    # name occurs in no document.
     name_logit = weights["unnamed"] * signals["unnamed"] + weights["lacking"] * signals["lacking"]
     return reader_result.compute_confidence_logit(rule_logit, name_logit if has_unknown_names else 0.0)
 

@@ -69,11 +69,12 @@ class Prompt:
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     """Return the prompt for evidence: instructions, passages, points, relations, abstracts (summaries), the question.
 
-    It has at most ``budget`` tokens, as :func:`token_estimate` counts them. Texts that do not fit are omitted. Raises
-    InputError if no passage fits.
+    Points are facts that the model extracted from the passages. Relations are lines about the question's entities,
+    which the evidence has as ``context``. The prompt has at most ``budget`` tokens, as :func:`token_estimate` counts
+    them. Texts that do not fit are omitted. Raises InputError if no passage fits.
     """
     abstract_texts = (abstract.text for abstract in evidence.abstracts)
-    hits = evidence.segments or evidence.hits
+    hits = evidence.segments or evidence.hits  # segments of several chunks, if the strategy selected any
     quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *abstract_texts)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
@@ -91,8 +92,8 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         )
     points = [line for line in map(to_one_line, evidence.points) if token_budget.try_add(line)]
     relations = [line for line in map(to_one_line, evidence.context) if token_budget.try_add(line)]
-    new_abstracts = map(sanitize_text, _list_new_abstracts(evidence, passages))
-    abstracts = [text for text in new_abstracts if token_budget.try_add(text)]
+    additional_abstracts = map(sanitize_text, _list_additional_abstracts(evidence, passages))
+    abstracts = [text for text in additional_abstracts if token_budget.try_add(text)]
     lines_by_title = {"Points": points, "Relations": relations, "Abstracts": abstracts}
     context = _render_context(passages, lines_by_title, quotation)
     # Before a long context, the question is also asked first.
@@ -112,7 +113,7 @@ def _render_context(passages: Sequence[Hit], lines_by_title: Mapping[str, Sequen
     return "\n\n".join(sections)
 
 
-def _list_new_abstracts(evidence: Evidence, passages: Sequence[Hit]) -> list[str]:
+def _list_additional_abstracts(evidence: Evidence, passages: Sequence[Hit]) -> list[str]:
     """Return the abstracts (summaries) of the passages' documents, without those that a passage contains."""
     passages_text = "\n".join(hit.text for hit in passages)
     documents = {hit.document for hit in passages}

@@ -99,8 +99,8 @@ class ReaderResult(NamedTuple):
     snippet with and without the sentence before it. (It separates answers from near misses better than the logit
     without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes.) ``verdict`` is the yes or no
     of the likeliest answer, if that sentence settles a yes-no question. ``may_be_chain`` is True if the question may
-    need several passages, because it is a chain of facts or a comparison. ``is_topic`` is True if the question asks for
-    a topic instead of a fact, and the likeliest answer does not open a document with this title.
+    need several passages, because it is a chain of facts or a comparison. ``lacks_topic_opening`` is True if the
+    question asks for a topic instead of a fact, and the likeliest answer does not open a document with this title.
     """
 
     passages: Sequence[Passage]
@@ -109,7 +109,7 @@ class ReaderResult(NamedTuple):
     verdict: Verdict | None
     may_be_chain: bool
     logit_in_context: float
-    is_topic: bool
+    lacks_topic_opening: bool
 
     @property
     def best(self) -> AnswerCandidate:
@@ -129,7 +129,7 @@ class ReaderResult(NamedTuple):
     @property
     def needs_topic_excerpts(self) -> bool:
         """True if the question asks for a topic, and no single sentence is a likely answer by the answer reader."""
-        return self.is_topic and self.reader_logit < 0
+        return self.lacks_topic_opening and self.reader_logit < 0
 
     @property
     def reader_logit(self) -> float:
@@ -177,10 +177,41 @@ def read_passages(
         return None
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))
+    # The rules do not know that a range includes the question's quantity, so windows with such a range are always read.
     windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_within_range]
-    contrasts = find_contrasts(question)
     topic = find_topic(question)
     subject_terms = set(list_terms(topic or question, scorer.stem))
+    candidates = _read_candidates(reader, question, windows, passages, scorer, rule_scores, subject_terms)
+    best = candidates[0]
+    verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
+    best_window = next(window for window in windows if window.position == best.position)
+    opens_topic_document = _opens_document_about(passages, best.position, subject_terms, scorer)
+    return ReaderResult(
+        passages,
+        candidates,
+        rule_scores,
+        verdict,
+        may_be_chain,
+        logit_in_context=_compute_logit_in_context(reader, question, best, build_context_text(best_window, passages)),
+        lacks_topic_opening=topic is not None and not opens_topic_document,
+    )
+
+
+def _read_candidates(
+    reader: AnswerReader,
+    question: str,
+    windows: Sequence[Window],
+    passages: Sequence[Passage],
+    scorer: SnippetScorer,
+    rule_scores: SnippetScores,
+    subject_terms: set[str],
+) -> list[AnswerCandidate]:
+    """Run the answer reader on windows (snippets with their context), and return them as candidates, best first.
+
+    ``rule_scores`` has the scores of their snippets by rules. ``subject_terms`` are the terms (stems of words) of the
+    question's topic. A snippet that opens a document with this title gets a higher logit.
+    """
+    contrasts = find_contrasts(question)
     texts = [_split_field_names(window.text, question) for window in windows]
     candidates = []
     for window, output in zip(windows, reader.read(question, texts), strict=True):
@@ -199,17 +230,20 @@ def read_passages(
                 is_contrary=window.is_outside_range or (bool(contrasts) and is_contrary(contrasts, window.text)),
             )
         )
-    candidates.sort(key=lambda candidate: (-candidate.score, candidate.position))
-    best = candidates[0]
-    verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
-    best_window = next(window for window in windows if window.position == best.position)
-    context_text = build_context_text(best_window, passages)
-    logit_in_context = best.logit
-    if context_text is not None:  # average the logits with and without the sentence before the snippet
-        (context_output,) = reader.read(question, [context_text])
-        logit_in_context = (best.logit + context_output.logit) / 2
-    is_topic = topic is not None and not _opens_document_about(passages, best.position, subject_terms, scorer)
-    return ReaderResult(passages, candidates, rule_scores, verdict, may_be_chain, logit_in_context, is_topic)
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.position))
+
+
+def _compute_logit_in_context(
+    reader: AnswerReader, question: str, candidate: AnswerCandidate, context_text: str | None
+) -> float:
+    """Return the mean of a candidate's logits without and with the sentence before its snippet.
+
+    ``context_text`` is the snippet after that sentence; without it (None), the result is the candidate's logit.
+    """
+    if context_text is None:
+        return candidate.logit
+    (context_output,) = reader.read(question, [context_text])
+    return (candidate.logit + context_output.logit) / 2
 
 
 def _build_candidate(
