@@ -92,11 +92,11 @@ def has_text_beside_links(node: LexborNode, tag: str, stats: ElementStats, analy
     return False
 
 
-def is_pagination(stats: ElementStats, class_match: re.Match[str] | None, in_content: bool) -> bool:
-    """True if an element is pagination: links to the previous, next or parent page, with little other text.
+def is_navigation_bar(stats: ElementStats, class_match: re.Match[str] | None, in_content: bool) -> bool:
+    """True if an element is mostly navigation links: paging links, or links to standard pages such as "Contact".
 
-    Links to other standard pages of a site, such as "Contact", count too. Inside the content (``in_content``), they
-    are not enough alone, except before its first heading. ``stats`` are the counts of the element's text and links.
+    Paging links lead to the previous, next or parent page. Within the content (``in_content``) and after its first
+    heading, at least one paging link is required. ``stats`` are the counts of the element's text and links.
     ``class_match`` is the match of a navigation pattern in its class or id, or None; with a match, more text is
     allowed.
     """

@@ -26,7 +26,7 @@ from .html_links import (
     is_in_heading_or_code,
     is_link_bar,
     is_marked_as_action,
-    is_pagination,
+    is_navigation_bar,
     is_standalone,
     is_table_of_contents,
 )
@@ -290,7 +290,7 @@ class NavigationFilter:
             return "page controls"
         if tag in _PART_TAGS:
             return None
-        if is_pagination(stats, class_match, in_content) and not self._is_in_running_text(node, tag, stats):
+        if is_navigation_bar(stats, class_match, in_content) and not self._is_in_running_text(node, tag, stats):
             return "pagination"
         if in_content and tag in INLINE_TAGS:
             return None

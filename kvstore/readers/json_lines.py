@@ -273,9 +273,9 @@ def _parse_value(text: str) -> JSON:
 
 
 def _parse_json(text: str) -> JSON:
-    """Parse JSON without a check of its strings.
+    """Parse JSON. Strings with NUL or half of a surrogate pair are accepted; the caller must reject them.
 
-    Raises BadLineError if it is invalid or nested too deeply, or if a number is too large.
+    Raises BadLineError if the JSON is invalid or nested too deeply, or if a number is too large.
     """
     try:
         value: JSON = json.loads(

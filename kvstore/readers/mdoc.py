@@ -57,7 +57,7 @@ class RunningText:
     def __init__(self) -> None:
         """Start without text."""
         self._pieces: list[str] = []
-        self._is_joined = False  # True if the next piece follows without a space
+        self._suppress_next_space = False
 
     def add(self, text: str, join_before: bool = False, join_after: bool = False) -> None:
         """Add a text; ``join_before`` and ``join_after`` suppress the space before or after it.
@@ -66,23 +66,23 @@ class RunningText:
         """
         text = text.removesuffix("\0")  # the mark of an argument that is not a macro
         if text:
-            if self._pieces and not join_before and not self._is_joined:
+            if self._pieces and not join_before and not self._suppress_next_space:
                 self._pieces.append(" ")
             self._pieces.append(text)
         if text or join_after or join_before:
-            self._is_joined = join_after or (join_before and not text)
+            self._suppress_next_space = join_after or (join_before and not text)
 
     def break_line(self) -> None:
         """Begin a new line of the paragraph, unless the paragraph is empty."""
         if self._pieces:
             self._pieces.append("\n")
-            self._is_joined = True
+            self._suppress_next_space = True
 
     def take_text(self) -> str:
         """Return the collected text and clear it."""
         text = "".join(self._pieces)
         self._pieces.clear()
-        self._is_joined = False
+        self._suppress_next_space = False
         return "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
 
 
