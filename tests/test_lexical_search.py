@@ -19,7 +19,7 @@ from hypothesis_profile import num_examples
 from kvstore import Store
 from kvstore.errors import CorruptionError
 from kvstore.retrieval import lexical_search
-from kvstore.retrieval.lexical_search import TermWeights, compute_term_rarity, find_best_by_words, score_by_weights
+from kvstore.retrieval.lexical_search import TermWeights, compute_bm25_scores, compute_term_rarity, find_best_by_words
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
 from kvstore.structures import tables
@@ -149,7 +149,7 @@ def test_the_best_are_those_of_a_plain_evaluation(
         }
         assert chunks.tolist() == sorted(chunks.tolist())
         candidates = np.array(draw.sample(sorted(texts), min(30, len(texts))), np.uint64)
-        assert score_by_weights(state, weights, candidates).tolist() == [
+        assert compute_bm25_scores(state, weights, candidates).tolist() == [
             expected.get(chunk, 0.0) for chunk in candidates.tolist()
         ]
         known_terms = [term for term in terms if term != "absent"]

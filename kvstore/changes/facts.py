@@ -435,24 +435,24 @@ def list_document_fact_kinds() -> list[DocumentFact[Any]]:
     return [fact for fact in list_stated_fact_kinds() if isinstance(fact, DocumentFact)]
 
 
-def list_stored_document_fact_kinds(state: State) -> list[DocumentFact[Any]]:
-    """Return the kinds of facts about documents, such as triples, that are stored in a state.
+def list_present_fact_kinds(state: State) -> list[DocumentFact[Any]]:
+    """Return the kinds of facts about documents, such as triples, that have records in the state.
 
-    Systems that declare other kinds of facts are not imported.
+    The module of a system is imported only if a table of its facts has records, because imports take time.
     """
 
     def has_records(table: str) -> bool:
         """True if a table of the state is not empty."""
         return next(state.lmdb.scan(table), None) is not None
 
-    kinds = [TRIPLES] if has_records(TRIPLES.tables[0]) else []
+    kinds = [TRIPLES] if has_records(TRIPLES.tables[0]) else []  # no system declares them
     return [*kinds, *(fact for fact in registry.list_facts_in(has_records) if isinstance(fact, DocumentFact))]
 
 
 def iter_document_facts(state: State, *documents: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], str, Any]]:
     """Yield each fact stated about the documents in addition to their texts: its kind, document key and value."""
     keys = [records.encode_u64(record.id) for record in documents]
-    for fact in list_stored_document_fact_kinds(state):
+    for fact in list_present_fact_kinds(state):
         for key, value in zip(keys, state.lmdb.get_many(fact.tables[0], keys), strict=True):
             if value is not None:
                 yield fact, *fact.read(state, key)

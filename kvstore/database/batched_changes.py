@@ -196,7 +196,7 @@ class BatchedChanges:
         """
         has_pending = any(self.pending.facts.values())
         # Without pending facts, only the kinds of stored facts are relevant; the others are not imported.
-        kinds = facts.list_document_fact_kinds() if has_pending else facts.list_stored_document_fact_kinds(self.state)
+        kinds = facts.list_document_fact_kinds() if has_pending else facts.list_present_fact_kinds(self.state)
         facts_or_none = [(fact_kind, self.find_fact(fact_kind, key)) for fact_kind in kinds]
         return [(fact_kind, value) for fact_kind, value in facts_or_none if value is not None]
 

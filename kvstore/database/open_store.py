@@ -179,30 +179,28 @@ class OpenStore:
                 raise
 
     def _close(self) -> None:
-        """Write counted lookups, merge the change buffer and compact the file, then close the environment.
+        """Store the lookup counts, merge the change buffer and compact the file, then close the environment.
 
         A read-only store is only closed. A step that fails, or for which another writer holds the lock, is skipped and
         logged. Raises TransactionError if snapshots stay open.
         """
-        if "index_manager" in vars(self):
+        if "index_manager" in vars(self):  # it is created on first use
             self.index_manager.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
-        last_steps: list[Callable[[], None]] = [
-            partial(self.flush, timeout=0),
-            self._merge_buffer,
-            self.growth.compact_if_grown,
-        ]
+        last_steps: dict[str, Callable[[], None]] = {
+            "storing the lookup counts": partial(self.flush, timeout=0),
+            "merging the change buffer": self._merge_buffer,
+            "compacting the file": self.growth.compact_if_grown,
+        }
         if self.environment.readonly:
             last_steps.clear()
-        for run_step in last_steps:
+        for name, run_step in last_steps.items():
             try:
                 run_step()
             except LockTimeoutError as error:
-                get_logger().debug("%s: left to the next writer while closing: %s", self.environment.path, error)
+                get_logger().debug("%s: closed without %s: %s", self.environment.path, name, error)
             except Exception as error:
-                get_logger().warning(
-                    "%s: closed without saving its last counts and merges: %s", self.environment.path, error
-                )
+                get_logger().warning("%s: closed without %s: %s", self.environment.path, name, error)
         self.environment.close()
 
     def __del__(self) -> None:

@@ -26,7 +26,7 @@ WEIGHTS_FOLDER = Path(__file__).parent / "minilm"
 #: The SHA-256 of ``model.safetensors`` of the original, all-MiniLM-L6-v2 with weights in float32.
 ORIGINAL_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-#: The number of hexadecimal digits of a digest that stores record.
+#: The number of hexadecimal digits of a digest in the settings of a store.
 _RECORDED_DIGITS = 16
 
 

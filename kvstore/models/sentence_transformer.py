@@ -160,9 +160,10 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
     dimension = 384
 
     def __init__(self, name: str, *, device: str | None = None, int8: bool = False) -> None:
-        """Create the embedder with the ``name`` that stores record; the model is loaded on first use.
+        """Create the embedder; the model is loaded on first use.
 
-        With ``int8``, weights are quantized to 8 bits. ``device`` is the name of a torch device.
+        ``name`` is the embedder's name in the settings of a store. With ``int8``, weights are quantized to 8 bits.
+        ``device`` is the name of a torch device.
         """
         super().__init__(name, device=device, int8=int8)
         self.name = name

@@ -25,7 +25,7 @@ from ..structures.state import State
 from ..text.month_names import list_month_names
 from ..text.words import count_chunk_terms, find_technical_tokens, list_content_terms
 from .evidence import ChunkReadRequest, LoadedChunk
-from .lexical_search import TermWeights, read_term_weights, score_by_weights
+from .lexical_search import TermWeights, compute_bm25_scores, read_term_weights
 
 #: The years in which dates without a year are searched, and the maximum number of these, the latest first.
 _YEARS, _MAX_YEARS = range(1950, 2100), 8
@@ -129,7 +129,7 @@ def _load_chunks_with_date(
     if not matching_chunks:
         return []
     chunks = np.unique(np.concatenate(matching_chunks))
-    scores = score_by_weights(state, weights, chunks) if weights.rarities else np.zeros(len(chunks))
+    scores = compute_bm25_scores(state, weights, chunks) if weights.rarities else np.zeros(len(chunks))
     ranking = best(state, chunks, scores, _MAX_CHUNKS)
     return ChunkReadRequest([chunk for chunk, _ in ranking]).fetch(state)
 

@@ -82,13 +82,13 @@ class FusedStrategy:
     def _iter_results(self, query: Query) -> Iterator[_StrategyResult]:
         """Run each strategy for each question, and yield the results.
 
-        Each of several questions is respelled and embedded once; a single one is already respelled in the query.
+        If the strategy has its own questions, each is respelled here. The question of the query is already respelled.
         """
         for number, question in enumerate(self.questions or (query.question,), 1):
             question_query = copy(query)
             if self.questions:
                 question_query.question, _ = respell_question(question, query.state)
-            for strategy in self.strategies:
+            for strategy in self.strategies:  # they share the cached vector of the question
                 evidence = strategy.retrieve(_copy_for_strategy(question_query, strategy))
                 label = f"question {number}, {strategy.name}" if self.questions else strategy.name
                 with query.trace.step(f"hits of {label}") as step:

@@ -161,24 +161,24 @@ def find_best_by_words(
         raise make_corruption_error(error) from error
 
 
-def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
-    """Return the BM25 scores of distinct chunks, in their order; 0 for chunks without any of the terms.
+def compute_bm25_scores(state: State, weights: TermWeights, chunks: Ids) -> Scores:
+    """Return the BM25 scores of distinct chunks, in the order of ``chunks``; 0 for a chunk without any of the terms.
 
     ``weights`` has the terms with their rarities, and the parameters of BM25. Raises CorruptionError if a posting list
     is damaged.
     """
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
-    search = WordScores(weights.k1, weights.b, weights.average_length, 1)  # ``restrict_to`` ignores the ``top`` of 1
+    search = WordScores(weights.k1, weights.b, weights.average_length, top=1)  # ``restrict_to`` replaces ``top``
     terms = _sort_rarest_first(weights)
     try:
         search.restrict_to(ascending)
         for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
             rarity, blocks = weights.rarities[term], state.postings.get_candidate_blocks(term, ascending, size)
-            # All chunks are scored, so the most that the other terms can add does not matter (0).
+            # All chunks are scored, and none is pruned, so the bound of the remaining terms is not used (0).
             search.add_term(rarity, blocks, search.compute_term_bound(rarity), 0.0)
         scores = np.empty(len(chunks))
-        _, best_scores = search.select_best()
+        _, best_scores = search.select_best()  # all chunks, ascending
         scores[order] = np.frombuffer(best_scores, np.float64)
         return scores
     except ValueError as error:
@@ -245,7 +245,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
         """Return the best chunks by BM25 and, if requested, their cosines and the scores of other chunks."""
         ranking = best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top)
         other_scores = (
-            np.empty(0) if self.other_chunks is None else score_by_weights(state, self.weights, self.other_chunks)
+            np.empty(0) if self.other_chunks is None else compute_bm25_scores(state, self.weights, self.other_chunks)
         )
         cosines = None
         if self.vector is not None:
@@ -267,7 +267,7 @@ class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
 
     def fetch(self, state: State) -> npt.NDArray[np.float64]:
         """Return the BM25 score of each requested chunk, in order."""
-        return score_by_weights(state, self.weights, self.chunks)
+        return compute_bm25_scores(state, self.weights, self.chunks)
 
 
 class TermSetCountRequest(ReadRequest[list[int]]):

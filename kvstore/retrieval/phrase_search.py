@@ -26,10 +26,10 @@ from .evidence import ChunkReadRequest
 from .lexical_search import (
     Scores,
     TermWeights,
+    compute_bm25_scores,
     find_best_by_words,
     rank_by_words,
     read_question_weights,
-    score_by_weights,
 )
 from .query import Query
 
@@ -106,7 +106,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         if self.allowed is not None:
             matching_chunks = [chunks[self.allowed.get_chunk_mask(chunks)] for chunks in matching_chunks]
         chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *matching_chunks]))
-        scores = score_by_weights(state, self.weights, chunks)
+        scores = compute_bm25_scores(state, self.weights, chunks)
         max_bonuses = np.zeros(len(chunks))  # the most that the phrases can add to each score
         for ids, (_, rarity) in zip(matching_chunks, weighted_phrases, strict=True):
             # The BM25 factor is at most k1 + 1, however often a phrase occurs.

@@ -30,7 +30,7 @@ from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, find_technical_tokens, list_content_terms, list_terms
 from .english_vocabulary import is_english
 from .evidence import ChunkReadRequest
-from .lexical_search import Scores, count_chunks_with_words, find_best_by_words, read_term_weights, score_by_weights
+from .lexical_search import Scores, compute_bm25_scores, count_chunks_with_words, find_best_by_words, read_term_weights
 
 #: Words without identifiers and parts of paths.
 _WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[A-Za-z]{2,}(?![\w/@='’]|\.\w)")
@@ -81,7 +81,7 @@ class _StoreWords(NamedTuple):
         chunks = self.state.postings.find_chunks_with_terms(terms)
         if self.state.allowed is not None:
             chunks = chunks[self.state.allowed.get_chunk_mask(chunks)]
-        scores = score_by_weights(self.state, read_term_weights(self.state, terms), chunks)
+        scores = compute_bm25_scores(self.state, read_term_weights(self.state, terms), chunks)
         matches = (re.search(pattern, chunk_text, re.IGNORECASE) for chunk_text in self._read_texts(chunks, scores))
         return next((match for match in matches if match is not None), None)
 

@@ -103,9 +103,10 @@ def parse_triple(row: Sequence[str]) -> Triple:
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the distinct pairs of entities that the triples join, in order of the names.
+    """Return the distinct pairs of entities that a triple connects, in order of the names.
 
-    A name of ``triples`` without a partner is paired with itself. All names must be in the filter.
+    A name of ``triples`` without a partner is paired with itself. ``entity_filter`` maps names to entity ids, and must
+    contain every name of the triples.
     """
     if not triples:
         return []
@@ -116,7 +117,10 @@ def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
 
 
 def find_linked_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
-    """Return the distinct pairs of two different entities that the triples join. All names must be in the filter."""
+    """Return the distinct pairs of different entities that a triple connects.
+
+    ``entity_filter`` maps names to entity ids, and must contain every name of the triples.
+    """
     return [(first, second) for first, second in find_entity_pairs(triples, entity_filter) if first != second]
 
 

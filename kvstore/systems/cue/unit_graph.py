@@ -35,6 +35,7 @@ from .unit_requests import (
 MAX_START_CHUNKS = 50
 _MAX_REACHED_CHUNKS = 8
 
+#: Row numbers of units in a :class:`UnitGraph`.
 UnitRows = npt.NDArray[np.int64]
 
 
@@ -76,7 +77,10 @@ class UnitGraph:
         return len(self._known_chunks)
 
     def get_entity_rows(self, entities: Iterable[int]) -> Mapping[int, UnitRows]:
-        """Return, by entity, the rows of the units (sentences) that mention it; reads units that are not cached."""
+        """Return, for each entity, the row numbers of the units (sentences) that mention it.
+
+        Units that are not cached are read.
+        """
         entity_ids = list(dict.fromkeys(entities))
         self.load_entity_units(entity_ids)
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}

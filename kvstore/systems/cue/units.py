@@ -215,10 +215,11 @@ class Units:
         else:
             ids = np.array([unit.id for units in self.list_chunk_units(chunks) for unit in units], np.uint64)
             scores = cosines(self.get_vectors(ids.tolist()), vector)
+        # Includes all units that tie with the last one.
         candidates = _select_best(list(zip(ids.tolist(), scores.tolist(), strict=True)), count)
 
         def get_sort_key(candidate: tuple[int, float]) -> tuple[float, str, int]:
-            """Return the sort key of a unit (sentence): descending score, ties by document key and position."""
+            """Return the sort key of a unit: descending score, ties by document key and position."""
             id, score = candidate
             return -score, *self._get_sort_key(id)
 

@@ -137,8 +137,8 @@ class Communities(StoredCommunities):
             for row, entities in zip(rows, members, strict=True)
         ]
 
-    def list_named_members(self, community: int) -> list[EntityRecord]:
-        """Return the existing members (entities) with the most edge weight, which a report names, sorted by key."""
+    def list_top_members(self, community: int) -> list[EntityRecord]:
+        """Return the entities that a report lists: undeleted members with the most edge weight, sorted by key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
         return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
 
@@ -149,7 +149,7 @@ class Communities(StoredCommunities):
         """
         if not has_descriptions(self._state):
             return []
-        keys = {record.key for record in self.list_named_members(community)}
+        keys = {record.key for record in self.list_top_members(community)}
         documents = dict.fromkeys(span.document for span in self.list_sources(community))
         return list(iter_descriptions(self._state, keys, documents))
 

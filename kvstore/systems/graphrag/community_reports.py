@@ -169,7 +169,7 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
     chunks; no model writes it, but sentences are selected.
     """
     reader = _ChunkReader(state, tree)
-    members, relations, report_chunks = _list_named_members(tree), _group_relations(tree), _select_report_chunks(tree)
+    members, relations, report_chunks = _list_top_members(tree), _group_relations(tree), _select_report_chunks(tree)
     assertions = _find_assertions(state, reader)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):  # a child has a greater number than its parent
@@ -240,8 +240,8 @@ def _compute_digest(texts: Iterable[str]) -> bytes:
     return digest.digest()
 
 
-def _list_named_members(tree: CommunityTree) -> list[list[int]]:
-    """Return the nodes that each community's report names: its strongest members, in the order of their names.
+def _list_top_members(tree: CommunityTree) -> list[list[int]]:
+    """Return the nodes that the report of each community lists: its strongest members, in the order of their names.
 
     A node is the index of an entity in the graph, which is sorted by name.
     """

@@ -58,7 +58,7 @@ def build_report_prompt(
     ]
     if not source_texts:
         return None
-    names = [record.name for record in communities.list_named_members(community)]
+    names = [record.name for record in communities.list_top_members(community)]
     quotation = Quotation([*names, *(source.text for source in source_texts)])
     sources = "\n\n".join(
         f"[{number}]\n{quotation.quote(source.text)}" for number, source in enumerate(source_texts, 1)

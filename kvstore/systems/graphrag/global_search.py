@@ -132,18 +132,18 @@ class _CommunityScoring:
 
     @classmethod
     def from_query(cls, query: Query) -> _CommunityScoring:
-        """Create the scoring for a query: read the rarity of its words, and the chunks that are in no community.
+        """Read what the scoring of a query needs, and return the scoring.
 
-        These include chunks that match the query's condition and were added after the build. The mask of the
-        communities that match it is also read.
+        This is the rarities of its words, the mask of the communities that match the query's condition, and the
+        matching chunks that are in no community, including those added since the build.
         """
         reader = query.reading
         words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:
-            (near_ranking, detail), counts = reader.fetch(
+            (near_ranking, search_description), counts = reader.fetch(
                 NearestChunksRequest(query.vector, _NUM_NEAR_CHUNKS, query.allowed), build_count_request(words)
             )
-            step.detail, step.count = detail, len(near_ranking)
+            step.detail, step.count = search_description, len(near_ranking)
         rarities = build_term_weights(reader.counters, words.list_lookup_terms(counts), counts).rarities
         placement = reader.fetch(UnassignedChunksRequest(near_chunks=[chunk for chunk, _ in near_ranking]))
         # An overview, or a report that fills a limit of tokens, covers many chunks. Else the nearest are sufficient.

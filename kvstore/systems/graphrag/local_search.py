@@ -265,8 +265,8 @@ def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) 
 def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> list[LocalResult]:
     """Run several local searches together, so that they share reads of the store; each returns at most ``top`` chunks.
 
-    A local search ranks the chunks of some entities by these entities, by cosine and by the question's words. Each of
-    the three scores is divided by its maximum in the search.
+    A local search ranks the chunks that mention its start entities by the sum of three scores: the weights of these
+    entities, the cosine similarity and BM25. Each score is divided by its maximum in the search.
     """
     words = parse_question_words(query.question, query.stem)
     entities = np.array([start.entity for search in searches for start in search.starts], np.uint32)
