@@ -38,7 +38,13 @@ GROUPS = {
     ),
     "tools": Group(
         ("test_bench_*.py", "test_benchmark_page.py", "test_evaluate.py", "test_peers_tables.py"),
-        ("tools/*.py", "tools/everyday_questions/*", "tools/note_folders/*", "tools/reader_pages/*"),
+        (
+            "tools/*.py",
+            "tools/everyday_questions/*",
+            "tools/note_folders/*",
+            "tools/range_folders/*",
+            "tools/reader_pages/*",
+        ),
     ),
     "explorer": Group(
         ("test_explorer*.py",),

@@ -2,8 +2,9 @@
 
 In: the name of a set: ``squad2`` or ``squad2:choose`` (articles of the file of questions with and without an answer
 that are in no training row), ``everyday`` (sections of invented documents that the reader was not trained on),
-``notes`` (tools/note_folders), ``languages`` (tools/language_folders: German and French), ``folders`` or
-``folders:NAME`` (archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out:
+``notes`` (tools/note_folders), ``languages`` (tools/language_folders: German and French), ``ranges``
+(tools/range_folders: questions with a number in a range), ``folders`` or ``folders:NAME`` (archives of real
+documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out:
 an :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
 
 A near miss is on the store's topic, but the store does not answer it; a foreign question is on a different topic.
@@ -29,7 +30,7 @@ from kvstore.evaluation import Question, contains_words
 from .question_sets import fill_store, load, read_json_lines
 
 NOTES = Path(__file__).resolve().parents[1] / "note_folders"
-FOREIGN_NOTES = NOTES.with_name("language_folders")
+FOREIGN_NOTES, RANGES = NOTES.with_name("language_folders"), NOTES.with_name("range_folders")
 EVERYDAY_QUESTIONS = NOTES.with_name("everyday_questions") / "held_out.jsonl"
 #: Articles of SQuAD 2.0 that no reader was trained on: thresholds are chosen on the first, the others are reported.
 CHOICE_ARTICLES = ("2008 sichuan earthquake", "geology", "harvard university", "victoria (australia)")
@@ -61,6 +62,7 @@ def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet
         "everyday": lambda data, part: _load_everyday(),
         "notes": lambda data, part: _load_notes("notes", NOTES, part),
         "languages": lambda data, part: _load_notes("languages", FOREIGN_NOTES, part),
+        "ranges": lambda data, part: _load_notes("ranges", RANGES, part),
         "folders": _load_folders,
         "hotpotqa": lambda data, part: _load_multi_hop(data, "hotpotqa"),
         "musique": lambda data, part: _load_multi_hop(data, "musique"),
@@ -161,15 +163,20 @@ def _render_section(heading: str, snippets: Sequence[str]) -> str:
 
 
 def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield the questions of each ``NAME.jsonl`` file with its folder ``NAME``, or only those of the name ``part``."""
+    """Yield the questions of each ``NAME.jsonl`` file with its folder ``NAME``, or only those of the name ``part``.
+
+    A right answer contains the ``answer`` of its row, or matches the ``pattern``. A row without either is a near miss,
+    or a question of another ``kind``.
+    """
     for path in sorted(folder.glob(f"{part or '*'}.jsonl")):
         questions = [
             Question(
                 row["question"],
-                "near" if row["answer"] is None else "answerable",
-                lambda text, gold=row["answer"]: gold is not None and gold.lower() in text.lower(),  # type: ignore[misc]
+                row.get("kind", "answerable" if pattern else "near"),
+                lambda text, pattern=pattern: bool(pattern) and bool(re.search(pattern, text, re.IGNORECASE)),  # type: ignore[misc]
             )
             for row in read_json_lines(path)
+            for pattern in [row.get("pattern") or re.escape(row.get("answer") or "")]
         ]
         yield AnswerSet(f"{name}:{path.stem}", _make_folder_ingest(path.with_suffix("")), questions)
 
