@@ -112,7 +112,7 @@ def _is_line_list(paragraph: str) -> bool:
 def _split_record(block: PassageBlock) -> Iterator[Snippet]:
     """Yield a record (lines of a name and a value) as one snippet, its lines joined by semicolons."""
     displayed_text = "; ".join(strip_item_marker(render_inline(line)) for line in block.content.splitlines())
-    yield Snippet(block.start, block.end, displayed_text, "table", block.block_index)
+    yield Snippet(start=block.start, end=block.end, text=displayed_text, kind="table", block_index=block.block_index)
 
 
 def _split_columns(block: PassageBlock) -> Iterator[Snippet]:

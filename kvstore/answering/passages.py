@@ -158,7 +158,7 @@ def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int,
     record = state.chunks.get(chunk_id)
     # A passage includes the chunk before and the chunk after each span.
     first, last = (_get_adjacent_chunk(state, record, chunk_id, step) for step in (-1, 1))
-    merged = _ChunkGroup(record.document, record.section, first, last, [hit_span])
+    merged = _ChunkGroup(document=record.document, section=record.section, first=first, last=last, hit_spans=[hit_span])
     for group in [group for group in groups if (group.document, group.section) == (merged.document, merged.section)]:
         if merged.first <= group.last + 1 and group.first <= merged.last + 1:
             groups.remove(group)
@@ -194,7 +194,14 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     starts_mid_line = bool(context[: len(context) - len(text)].rpartition("\n")[2].strip())
     heading = " > ".join(build_heading_path(state.documents.get_sections(record.id), group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
-    passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
+    passage = Passage(
+        document=record.key,
+        title=record.title,
+        heading=heading,
+        start=start,
+        text=text,
+        is_whole_document=is_whole_document,
+    )
     language = state.find_sentence_language(record.id)
     is_table, is_configuration = text.lstrip().startswith("|"), is_configuration_file(record.key)
     text_before = _read_section_before(group, start, state) if is_table or is_configuration else ""
@@ -483,4 +490,4 @@ def _split_notes(text: str, format: str) -> Iterator[Snippet]:
         is_in_capitals = displayed_text.upper() == displayed_text and not is_unspaced(displayed_text)
         if block.kind != "heading" and _count_words(displayed_text) >= _MIN_WORDS and not is_in_capitals:
             # A note is displayed like a row of a table, on a line of its own.
-            yield Snippet(block.start, block.end, displayed_text, "table", block_index)
+            yield Snippet(start=block.start, end=block.end, text=displayed_text, kind="table", block_index=block_index)

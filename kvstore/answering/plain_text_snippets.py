@@ -171,7 +171,7 @@ def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) ->
     line_end = start + len(line)
     body = text[line_end:end].lstrip()
     body_blocks = [Block("prose", end - len(body), end)] if body else []
-    return [Block("heading", start, line_end, 1, heading), *body_blocks, *text_blocks[1:]]
+    return [Block(kind="heading", start=start, end=line_end, level=1, title=heading), *body_blocks, *text_blocks[1:]]
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) -> bool:

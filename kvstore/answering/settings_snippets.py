@@ -60,7 +60,14 @@ def split_settings(block: PassageBlock, text_before: str = "") -> Iterator[Snipp
             start = max(group.start - offset, block.start)
             displayed_text = str(group)
             words = " ".join(_WORD_PATTERN.findall(displayed_text))
-            yield Snippet(start, group.end - offset, displayed_text, "table", block.block_index, cell_text=words)
+            yield Snippet(
+                start=start,
+                end=group.end - offset,
+                text=displayed_text,
+                kind="table",
+                block_index=block.block_index,
+                cell_text=words,
+            )
 
 
 @dataclass(slots=True)

@@ -205,7 +205,14 @@ def split_prose(
         if not displayed_text:
             continue
         is_lead_in = introduces_next and snippet_end == end
-        snippet = Snippet(snippet_start, snippet_end, displayed_text, kind, block_index, is_lead_in=is_lead_in)
+        snippet = Snippet(
+            start=snippet_start,
+            end=snippet_end,
+            text=displayed_text,
+            kind=kind,
+            block_index=block_index,
+            is_lead_in=is_lead_in,
+        )
         snippet.term = term
         snippet.label = "" if index == 0 and has_own_term else term
         if _QUOTED_ITEM_PATTERN.match(text, snippet_start, snippet_end):
@@ -339,7 +346,14 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
             # Without a name in its first column, a header names the things that the rows compare.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
             row_end = offset + len(line.rstrip())
-            yield Snippet(offset, row_end, "; ".join(fields), "table", block.block_index, cell_text=values)
+            yield Snippet(
+                start=offset,
+                end=row_end,
+                text="; ".join(fields),
+                kind="table",
+                block_index=block.block_index,
+                cell_text=values,
+            )
         offset += len(line)
 
 
@@ -363,7 +377,14 @@ def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_
             if displayed_text:
                 is_question = _is_question_message(displayed_text)
                 entry_end = first + len(entry.rstrip())
-                yield Snippet(first, entry_end, displayed_text, "table", block.block_index, is_question=is_question)
+                yield Snippet(
+                    start=first,
+                    end=entry_end,
+                    text=displayed_text,
+                    kind="table",
+                    block_index=block.block_index,
+                    is_question=is_question,
+                )
             first = offset
         offset += len(line)
 
@@ -384,7 +405,14 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
         displayed_text = render_inline(text[field_start:next_start])
         is_subject = displayed_text.lower().startswith("subject:")
         field_end = field_start + len(text[field_start:next_start].rstrip())
-        yield Snippet(field_start, field_end, displayed_text, "table", block_index, is_selectable=not is_subject)
+        yield Snippet(
+            start=field_start,
+            end=field_end,
+            text=displayed_text,
+            kind="table",
+            block_index=block_index,
+            is_selectable=not is_subject,
+        )
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:
@@ -400,7 +428,9 @@ def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet
     match = _RELEASE_PATTERN.fullmatch(heading)
     if match is not None:
         _, start, end, block_index = block
-        snippet = Snippet(start, end, heading, "table", block_index, is_selectable=False)
+        snippet = Snippet(
+            start=start, end=end, text=heading, kind="table", block_index=block_index, is_selectable=False
+        )
         snippet.num_words = 2  # the version and the date
         snippet.release = Release(match["version"], match["date"])
         yield snippet

@@ -206,7 +206,14 @@ def _build_report(store: Store, questions: Sequence[Question], comparisons: Iter
     counts: dict[str, int] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     gold = {key for question in questions for key in question.gold}
     missing_documents = sorted(key for key in gold if key not in store)
-    return EvaluationReport(str(store.path), questions, rows, advice, counts, missing_documents)
+    return EvaluationReport(
+        store=str(store.path),
+        questions=questions,
+        rows=rows,
+        advice=advice,
+        counts=counts,
+        missing_documents=missing_documents,
+    )
 
 
 def _ask_with_progress(
@@ -236,7 +243,7 @@ def _build_row(setting: str, name: str, outcomes: Sequence[AskedQuestion], is_cu
         metrics.pop("right_all", None)
     ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
     metrics_by_column = {column: metrics.get(key) for column, key in COLUMNS.items()}
-    return ReportRow(setting, name, metrics_by_column, ms, is_current)
+    return ReportRow(compared=setting, name=name, figures=metrics_by_column, ms=ms, is_current=is_current)
 
 
 def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:

@@ -290,12 +290,12 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     tree = AbstractTreeBuilder(chunked.sections, chunked.chunks, sentences, chunk_texts, stem).build()
     sections = [
         Section(
-            heading.level,
-            heading.title,
-            heading.parent,
-            int(byte_offsets[heading.start]),
-            int(byte_offsets[heading.end]),
-            abstract_index,
+            level=heading.level,
+            title=heading.title,
+            parent=heading.parent,
+            start=int(byte_offsets[heading.start]),
+            end=int(byte_offsets[heading.end]),
+            abstract=abstract_index,
         )
         for heading, abstract_index in zip(chunked.sections, tree.section_nodes, strict=True)
     ]
@@ -321,7 +321,9 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         terms = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), body, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         num_terms = sum(terms.values())
-        extracted.chunks.append(ChunkDraft(start, end, chunk.section, body, terms, length=num_terms))
+        extracted.chunks.append(
+            ChunkDraft(start=start, end=end, section=chunk.section, text=body, terms=terms, length=num_terms)
+        )
     return extracted
 
 

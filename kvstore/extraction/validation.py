@@ -203,7 +203,17 @@ def validate(
             f"document {key!r}: its title and source must be strings, and its metadata must be JSON values: "
             f"{_REASONS.get(type(error), error)}"
         ) from None
-    return ValidDocument(key, title, source, format, metadata, encoded, digest, left_out, own_spans)
+    return ValidDocument(
+        key=key,
+        title=title,
+        source=source,
+        format=format,
+        meta=metadata,
+        text=encoded,
+        digest=digest,
+        left_out=left_out,
+        own_chunks=own_spans,
+    )
 
 
 def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def _make_total_step(count: int | None, milliseconds: float, measured_view: Meas
     pages of the data file that were read (None: they were not counted).
     """
     pages = None if measured_view is None else measured_view.pages
-    return Step("run", "the whole statement", count, milliseconds, pages)
+    return Step(name="run", detail="the whole statement", count=count, milliseconds=milliseconds, pages=pages)
 
 
 def _collect_steps(context: StatementContext, statement: statements.Statement, analyze: bool) -> _Explanation:
@@ -263,7 +263,15 @@ def _list_select_steps(context: StatementContext, statement: statements.Select, 
             for table, cost in sorted(reader.costs.items()):
                 is_measured = reader.measured_view is not None
                 table_milliseconds = round(1000 * cost.seconds, 3) if is_measured else None
-                steps.append(Step("read", table, cost.rows, table_milliseconds, cost.pages if is_measured else None))
+                steps.append(
+                    Step(
+                        name="read",
+                        detail=table,
+                        count=cost.rows,
+                        milliseconds=table_milliseconds,
+                        pages=cost.pages if is_measured else None,
+                    )
+                )
             steps.append(_make_total_step(num_rows, milliseconds, reader.measured_view))
     return steps
 

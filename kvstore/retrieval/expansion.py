@@ -147,7 +147,9 @@ def _iter_forest_relatives(
     for step, (child, parent) in zip(steps, edges, strict=True):
         text = format_evidence_sentence(state, assertions[child, parent], (names[child], names[parent]))
         level = -step.distance if is_upward else step.distance
-        yield Relative(display_name, tree, level, names[step.node], names[step.via], text)
+        yield Relative(
+            entity=display_name, tree=tree, level=level, relative=names[step.node], via=names[step.via], text=text
+        )
 
 
 class _AbstractStep(NamedTuple):
@@ -199,7 +201,14 @@ def _iter_abstract_relatives(
             documents.add(document.id)
         shown_abstracts.add(address.abstract)
         label = format_abstract_label(state, address.abstract)
-        yield Relative(display_name, document.key, 0, label, "", state.abstracts.read_text(address.record))
+        yield Relative(
+            entity=display_name,
+            tree=document.key,
+            level=0,
+            relative=label,
+            via="",
+            text=state.abstracts.read_text(address.record),
+        )
         queue = [step for sign in level_signs for step in _list_steps(address.record, sign, label)]
         while queue:
             step = queue.pop(0)
@@ -208,7 +217,14 @@ def _iter_abstract_relatives(
             shown_abstracts.add(step.abstract)
             record = state.abstracts.get(step.abstract)
             label = format_abstract_label(state, step.abstract)
-            yield Relative(display_name, document.key, step.level, label, step.via, state.abstracts.read_text(record))
+            yield Relative(
+                entity=display_name,
+                tree=document.key,
+                level=step.level,
+                relative=label,
+                via=step.via,
+                text=state.abstracts.read_text(record),
+            )
             queue += _list_steps(record, step.level - 1 if step.level < 0 else step.level + 1, label)
 
 

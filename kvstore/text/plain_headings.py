@@ -119,7 +119,7 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
     if _COLUMNS_PATTERN.search(title) or not any(character.isalpha() for character in title):
         return None
     level = levels.setdefault((underline_character, has_overline), min(len(levels) + 1, _MAX_LEVEL))
-    return PlainHeading(start, match.end("under"), level, title, min(match.end(), end))
+    return PlainHeading(start=start, end=match.end("under"), level=level, title=title, body_start=min(match.end(), end))
 
 
 def _find_numbered_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
@@ -150,7 +150,9 @@ def _find_numbered_headings(text: str, paragraphs: Sequence[tuple[int, int]]) ->
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
         is_above_clause = text.startswith(f"{match['number']}.1 ", next_start)
         previous, has_subsections = number, has_subsections or depth > 1 or has_body or is_above_clause
-        headings[start] = PlainHeading(start, match.end(), min(depth, _MAX_LEVEL), match[0], match.end())
+        headings[start] = PlainHeading(
+            start=start, end=match.end(), level=min(depth, _MAX_LEVEL), title=match[0], body_start=match.end()
+        )
     return headings if has_subsections and len(headings) >= _MIN_NUMBERED_HEADINGS else {}
 
 
@@ -172,7 +174,9 @@ def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
         is_title = not (is_continued or len(title) > _MAX_ARTICLE_TITLE or _CLAUSE_END_PATTERN.search(title))
         if int(match["number"]) != len(headings) + 1 or not is_title:
             return {}
-        headings[start] = PlainHeading(start, match.end(), _MAX_LEVEL, match[0].strip(), match.end())
+        headings[start] = PlainHeading(
+            start=start, end=match.end(), level=_MAX_LEVEL, title=match[0].strip(), body_start=match.end()
+        )
     return headings if len(headings) >= _MIN_NUMBERED_HEADINGS else {}
 
 
@@ -197,7 +201,9 @@ def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, 
         if len(match["first_line"]) < 2 * len(match["title"]) or _COLUMNS_PATTERN.search(match[0]):
             continue
         title_end = match.end("title")
-        headings[start] = PlainHeading(start, title_end, _MAX_LEVEL, match["title"], title_end)
+        headings[start] = PlainHeading(
+            start=start, end=title_end, level=_MAX_LEVEL, title=match["title"], body_start=title_end
+        )
     is_distinct = len({heading.title for heading in headings.values()}) == len(headings)
     has_enough = len(headings) >= _MIN_TITLES and 2 * len(headings) > num_multiline
     return headings if has_enough and is_distinct else {}
@@ -218,4 +224,6 @@ def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHe
         answer_start = match.end() if match.end() < end else next_start
         if _ANSWER_MARKER_PATTERN.match(text, answer_start) is None:
             return None
-    return PlainHeading(start, match.end("title"), _QUESTION_LEVEL, match["title"], match.end())
+    return PlainHeading(
+        start=start, end=match.end("title"), level=_QUESTION_LEVEL, title=match["title"], body_start=match.end()
+    )

@@ -115,13 +115,13 @@ def _make_number(match: re.Match[str], text: str) -> Quantity:
     unit_end = match.end() if unit else end
     word_before = next(iter(text[max(0, match.start() - _MAX_WORD) : match.start()].split()[-1:]), "").lower()
     if currency or unit:
-        return Quantity(match.start(), end, unit_end, value, value, currency or unit)
+        return Quantity(start=match.start(), end=end, unit_end=unit_end, value=value, last=value, unit=currency or unit)
     if _YEAR_PATTERN.fullmatch(number):
-        return Quantity(match.start(), end, end, value, value, YEAR)
+        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=YEAR)
     if find_unit(word_before) == "year":
-        return Quantity(match.start(), end, end, value, value, "year")
+        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit="year")
     is_name = word_before.isalpha() and word_before not in FUNCTION_WORDS
-    return Quantity(match.start(), end, end, value, value, "", is_name)
+    return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit="", is_name=is_name)
 
 
 def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:
