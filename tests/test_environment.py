@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import gc
@@ -10,6 +11,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -1302,6 +1304,25 @@ def test_a_copy_to_a_read_only_file_system_is_reported(environment: Environment,
         pytest.raises(StoreFullError, match="cannot be written .Read-only file system"),
     ):
         environment.copy_to(tmp_path / "copy")
+
+
+@pytest.mark.parametrize(("error_number", "is_written"), [(errno.EINVAL, True), (errno.EIO, False)])
+def test_a_copy_does_not_need_a_file_system_that_flushes_folders(
+    environment: Environment, tmp_path: Path, error_number: int, is_written: bool
+) -> None:
+    flush_file = os.fsync
+
+    def refuse_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(error_number, os.strerror(error_number))
+        flush_file(descriptor)
+
+    with (
+        mock.patch.object(os, "fsync", refuse_folders),
+        contextlib.nullcontext() if is_written else pytest.raises(StoreFullError, match="Input/output error"),
+    ):
+        environment.copy_to(tmp_path / "copy")
+    assert (tmp_path / "copy").exists() == is_written
 
 
 @requires_root

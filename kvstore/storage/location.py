@@ -185,6 +185,10 @@ def flush(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems, such as SMB shares, cannot flush a directory.
+        if error.errno not in (errno.EBADF, errno.EINVAL) or not path.is_dir():
+            raise
     finally:
         os.close(descriptor)
 
