@@ -387,7 +387,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     async def explain(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
     ) -> list[Any]:
-        """Return the execution steps of one statement, as :meth:`kvstore.Store.explain` does."""
+        """Return the execution steps of one statement; see :meth:`kvstore.Store.explain`."""
         return await self._statement_thread.run(self._target.explain, sql, parameters, analyze=analyze)
 
     def ingest_progress(

@@ -118,7 +118,7 @@ class Answer(Columnar):
 
 
 class AnswerPieces(TextPieces[Answer]):
-    """The text of an answer in pieces, as :meth:`kvstore.Store.ask_pieces` returns it.
+    """The text of an answer in pieces, returned by :meth:`kvstore.Store.ask_pieces`.
 
     ``evidence`` is available before the first piece, ``answer`` after the last. Closing the iterator or leaving its
     context early stops the model.

@@ -3,7 +3,7 @@
 The other types are a place, number, duration, percentage, command, reason, telephone number, e-mail address or web
 address, and the meaning of a word.
 
-In: a question. Out: an :class:`AnswerType`, which checks if a text contains something of that type that is not in the
+In: a question. Out: an :class:`AnswerType`, which checks if a text contains something of the type that is not in the
 question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words in a question show a
 type, any text may answer it. Also out: the words in a question that have an opposite, because a sentence about the
 smallest port does not answer a question about the largest one.
@@ -233,7 +233,7 @@ class AnswerType:
     def is_missing_in(self, text: str) -> bool:
         """True if a text cannot answer: answers of this type have a form, such as digits, and the text lacks it.
 
-        Something of that form that is also in the question does not count.
+        Text of this form that is also in the question does not count.
         """
         return self.name in _REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
@@ -394,7 +394,7 @@ def find_missing_answer_type(
     function_words: frozenset[str],
     is_english: bool,
 ) -> str:
-    """Return what a question asks for, such as ``telephone number``, if no relevant passage has anything of that form.
+    """Return what a question asks for, such as ``telephone number``, if no relevant passage has text of this form.
 
     Otherwise, and if answers of the type have no recognizable form, return an empty string. ``names`` are the names in
     the question, and ``coverages`` the fraction of its terms that each passage has. For a question in English, all

@@ -47,7 +47,7 @@ Stem = Callable[[str], str]
 
 
 class SnippetPosition(NamedTuple):
-    """The index of a passage in the passages of a question, and the index of a snippet in that passage."""
+    """The index of a passage among the passages of a question, and the index of a snippet in the passage."""
 
     passage_index: int
     snippet_index: int

@@ -416,7 +416,7 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:
-    """Yield one snippet if a heading has a version and its date, else nothing. It answers a question for that date.
+    """Yield one snippet if a heading has a version and its date, else nothing. It answers a question about the date.
 
     ``block`` is the block of the heading. The snippet is displayed like a table row.
 

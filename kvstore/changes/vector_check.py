@@ -34,9 +34,10 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
             num_partly_free += int(vectors.count_free_rows(block) > 0)
             continue
         visit_block(block, ids)
-        num_free = int((ids == FREE_ID).sum())
-        if vectors.count_free_rows(block) != num_free:
-            yield f"{vectors.space.name}: vector block {block} has {num_free} free rows, but another number is recorded"
+        num_free, num_recorded = int((ids == FREE_ID).sum()), vectors.count_free_rows(block)
+        if num_recorded != num_free:
+            counts = f"{format_count(num_free, 'free row')}, but {num_recorded} are recorded"
+            yield f"{vectors.space.name}: vector block {block} has {counts}"
         num_partly_free += int(num_free > 0)
     if num_partly_free != state.lmdb.count(vectors.space.free_rows):
         yield f"{vectors.space.name}: free rows are recorded for vector blocks that have none"

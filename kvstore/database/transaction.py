@@ -187,7 +187,7 @@ class Transaction(OwnedTransaction):
     def _complete_update(
         self, key: str, text: str | None, title: str | None, meta: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Return the arguments of :meth:`put` that change parts of a stored document as :meth:`update` does.
+        """Return the arguments of :meth:`put` for an :meth:`update`, which changes only parts of a stored document.
 
         Applies pending changes of the document first, to read them. Raises DocumentNotFoundError and InputError like
         :meth:`update`.

@@ -85,7 +85,7 @@ class Embedder(Protocol):
         ...
 
     def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of a question, shape (dimension,), of length 1; by default, as :meth:`embed` does."""
+        """Return the vector of a question, shape (dimension,), of length 1; :meth:`embed` computes it by default."""
         vector: Embeddings = self.embed([text])[0]
         return vector
 

@@ -1,6 +1,6 @@
 """The text of an entry with fields, such as an appointment or an address card: lines ``name: value``, then paragraphs.
 
-In: fields in their order, and paragraphs. Out: plain text. Short fields are consecutive lines, as for a row of a table.
+In: fields in order, and paragraphs. Out: plain text. Short fields are consecutive lines, as for a row of a table.
 A long field is a separate paragraph, which can be quoted without the others. :func:`align_columns` renders a table.
 """
 

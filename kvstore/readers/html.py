@@ -103,7 +103,7 @@ def parse_page(data: bytes, file_name: str, options: ReadOptions) -> ParsedPage:
 def convert_markup(markup: str, file_name: str, options: ReadOptions) -> list[MarkdownBlock]:
     """Return the Markdown blocks of HTML in a document of a different format, such as mail; navigation is kept.
 
-    ``file_name`` is the file in messages. Raises ReaderError as :func:`parse_page` does.
+    ``file_name`` is the file in messages. Raises the ReaderErrors of :func:`parse_page`.
     """
     return parse_page(markup.encode(), file_name, replace(options, encoding="utf-8", navigation="keep")).blocks
 

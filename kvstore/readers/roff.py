@@ -265,8 +265,8 @@ class RoffInterpreter:
         """Read the body of a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line.
 
         The lines of a definition become a macro, the lines of an addition extend a macro, and a comment is dropped.
-        ``request`` is the name of the request. ``args`` has the macro's name (not for ``.ig``), then perhaps the name
-        of the macro that ends the body; the default end line is ``..``.
+        ``request`` is the name of the request. ``args`` has the macro's name (not for ``.ig``), then optionally
+        the name of the macro that ends the body; the default end line is ``..``.
         """
         names = _strip_comment(args).split()
         end_names = names[:1] if request == "ig" else names[1:2]

@@ -1,6 +1,6 @@
 """XML: articles and books by their structure, feeds by their entries, and other XML by its elements.
 
-In: an XML file in its declared encoding (or in that of the ``encoding`` option). Out: prose becomes one document of
+In: an XML file in its declared encoding, or the encoding of the ``encoding`` option. Out: prose becomes one document of
 format ``markdown`` with nested sections. Prose is DocBook, JATS, TEI and other XML with the same paragraph names (DITA,
 Mallard, FictionBook); metadata are ``author``, ``date`` and ``doi`` from its head. Each entry of a feed (RSS, Atom)
 becomes a document whose key is the entry's identifier. Other XML is data: each of several similar records becomes a

@@ -337,7 +337,7 @@ class LoadedChunk:
 
     @staticmethod
     def build_abstract_notes(chunks: Sequence[LoadedChunk]) -> list[AbstractNote]:
-        """Return the distinct leaf abstracts (summaries of ``GROUP_SIZE`` chunks) above ``chunks``, in their order."""
+        """Return the distinct leaf abstracts (summaries of ``GROUP_SIZE`` chunks) above ``chunks``, in order."""
         first_chunk_by_leaf: dict[int, LoadedChunk] = {}
         for chunk in chunks:
             # Leaf abstract n is above the chunks with the ids from n * GROUP_SIZE to (n + 1) * GROUP_SIZE - 1.
@@ -435,7 +435,7 @@ def build_chunk_hit(loaded: LoadedChunk, rank: int, score: float, path: str) -> 
 def build_segment_hits(
     best_chunks: Sequence[LoadedChunk], segments: Sequence[Segment], explanations: HitExplanations
 ) -> RankedHits:
-    """Return segments as hits, in their order; a segment that is one whole chunk becomes a hit of kind ``chunk``.
+    """Return segments as hits, in the same order; a segment that is one whole chunk becomes a hit of kind ``chunk``.
 
     A segment is a run of adjacent chunks. ``best_chunks`` has the best-ranked chunk of each segment, and
     ``explanations`` say why it was retrieved: one text, a mapping by chunk id, or a function of the chunk.

@@ -64,7 +64,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
 
     This is a convex combination with min-max normalization of the first two (Bruch, Gai and Ingber, "An Analysis of
     Fusion Functions for Hybrid Retrieval", TOIS 2023, section 4); the third is the rank by the strategy itself. The
-    other chunks follow in their order.
+    other chunks follow in their original order.
     """
     candidates = ranking[:NUM_RERANK_CANDIDATES]
     if not candidates:
@@ -98,7 +98,7 @@ class QueryReranker:
         self._model = model
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:
-        """Reorder the first 50 chunks of a ranking by the cross-encoder's scores; the others follow in their order."""
+        """Reorder the first 50 chunks of a ranking by the cross-encoder's scores; the others keep their order."""
         candidates = ranking[:NUM_RERANK_CANDIDATES]
         with query.trace.step("rerank") as step:
             chunks = [chunk for chunk, _ in candidates]

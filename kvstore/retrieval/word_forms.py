@@ -86,9 +86,9 @@ class _StoreWords(NamedTuple):
         return next((match for match in matches if match is not None), None)
 
     def read_texts_about(self, question: str) -> list[str]:
-        """Return the texts of the best chunks by BM25 for the words in ``question``, as :meth:`_read_texts` does.
+        """Return the texts of the best chunks by BM25 for the words in ``question``; empty if no chunk contains any.
 
-        Return an empty list if no chunk contains any of the words.
+        See :meth:`_read_texts` for what a text contains.
         """
         weights = read_term_weights(self.state, list(dict.fromkeys(list_content_terms(question, self.stem))))
         if not weights.rarities:

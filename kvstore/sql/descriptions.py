@@ -61,7 +61,7 @@ def _build_table(table: SqlTable) -> Table:
 
 
 def _format_index_kinds(table: SqlTable, column: str) -> str | None:
-    """Return the kinds of conditions on a column that use an index, such as "equality, range"; None if none does."""
+    """Return the kinds of conditions on a column that use an index, such as "equality, range", or None."""
     columns_by_kind = (
         ("equality", table.equality_lookups),
         ("range", table.range_lookups),

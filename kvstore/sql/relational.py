@@ -140,12 +140,12 @@ class _MeasuredScan(_TableScan):
     _is_measuring = False
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        """Start a scan as :meth:`_TableScan.Filter` does, and measure its cost."""
+        """Start a scan, and measure its cost."""
         with self._measure_cost():
             super().Filter(number, plan, arguments)
 
     def Next(self) -> None:
-        """Move to the next row as :meth:`_TableScan.Next` does, and measure the cost."""
+        """Move to the next row, and measure the cost."""
         with self._measure_cost():
             super().Next()
 

@@ -233,7 +233,7 @@ class DataFile:
         """Compute the address of LMDB's map from the address and the page number of the main tree's first record.
 
         The page number is read from the file, as of commit number ``change``. Returns None if the main tree is empty.
-        Also stores the page size. Raises CorruptionError and OvertakenError as :meth:`open_pages` does.
+        Also stores the page size. Raises CorruptionError and OvertakenError; see :meth:`open_pages`.
         """
         page_size = self._page_size = self.environment.stat()["psize"]
         verify_meta = partial(self._verify_not_overtaken, change)

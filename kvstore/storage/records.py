@@ -97,7 +97,7 @@ def unpack_numbers(
     """Decode ``values``, the stored msgpack lists of integers under ``keys``, into the rows of one array.
 
     The array has the shape (number of keys, num_columns), and nil becomes -1. Raises CorruptionError if a record is
-    damaged or missing, or has another number of integers.
+    damaged or missing, or does not have ``num_columns`` integers.
     """
     import numpy as np
 

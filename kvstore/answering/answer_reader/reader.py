@@ -5,7 +5,7 @@ each.
 
 The reader reads the passages of the strategy's hits, then of the chunks with the nearest vectors, and then of the
 document that the question names by its date or number. It reads them in windows: one snippet each, after its title and
-heading. A snippet that refers to the sentence before it is read with that. Only the likeliest windows are read, at most
+heading. If a snippet refers to the sentence before it, both are read. Only the likeliest windows are read, at most
 :data:`MAX_WINDOWS`, chosen by the terms that they share with the question, by the rank of their hits, and by what the
 question asks for.
 

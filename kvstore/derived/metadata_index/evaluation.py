@@ -334,8 +334,8 @@ class Evaluation:
         """Return the documents with a number of a field that satisfies ``operator number``, such as ``<= 5``.
 
         The index keys of the field's values begin with ``field_prefix``. For > and >=, texts also match if ``end`` is
-        AFTER_TEXT. SQLite may parse the decimal form of a number as another number that is very close. A stored number
-        so close to ``number`` is therefore only a possible match, unless both decimal forms are exact.
+        AFTER_TEXT. SQLite may parse the decimal form of a number as a slightly different number. A stored number that
+        close to ``number`` is therefore only a possible match, unless both decimal forms are exact.
         """
         # A bound plus one byte is the key of an integer or a float, so high_key + b"\xff" sorts after both.
         low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in _compute_parse_range(number))

@@ -221,7 +221,7 @@ def _group_edges(
 ) -> tuple[npt.NDArray[np.int64], UInt64Array]:
     """Group edges by entity, in the order of ``entities``, and return the bounds of the groups and the grouped edges.
 
-    ``edge_entities`` has the entity of each edge. The edges of an entity stay in their order.
+    ``edge_entities`` has the entity of each edge. The edges of an entity keep their order.
     """
     # The index in ``entities`` of the entity of each edge.
     row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), edge_entities)]

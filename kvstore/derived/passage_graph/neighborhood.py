@@ -257,7 +257,7 @@ class NodeName(NamedTuple):
 
 
 class NodeNamesRequest(ReadRequest[list[NodeName]]):
-    """A request for the names of existing nodes, in their order."""
+    """A request for the names of existing nodes, in the order of ``nodes``."""
 
     nodes: Sequence[int]
 

@@ -81,7 +81,7 @@ class RestrictedPassageGraph(PassageGraph):
         """True if a link between two entities is asserted by the user or by a document that the query allows.
 
         ``kind`` is the kind of link: of a tree, a triple, or titles. A link between a title and its short form has no
-        assertion; it is visible if the names at both ends are. Caches the neighbors of ``entity``.
+        assertion; it is visible if both names are. Caches the neighbors of ``entity``.
         """
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:

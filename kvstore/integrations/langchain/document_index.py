@@ -15,7 +15,7 @@ from .stored_documents import DocumentOrigin
 
 
 class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
-    """A store as LangChain's document index, which retrieves as :class:`KvstoreRetriever` does.
+    """A store as LangChain's document index: a :class:`KvstoreRetriever` that also adds and deletes documents.
 
     If there is no store at the path, one is created with the ``embedding``. ``namespace`` labels the documents that are
     added through it, for a record manager.

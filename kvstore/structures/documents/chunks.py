@@ -148,7 +148,7 @@ class AbstractRecord:
     summary: list[tuple[int, int]]
 
 
-#: A function that returns the fields of an abstract record in their order, as they are stored.
+#: A function that returns the fields of an abstract record in the order in which they are stored.
 _get_fields = attrgetter(*(field.name for field in fields(AbstractRecord)))
 
 

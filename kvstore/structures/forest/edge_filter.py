@@ -104,7 +104,7 @@ def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
 
 
 def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
-    """Return the edges in their order, without each edge that closes a cycle with the edges kept before it.
+    """Return the edges in the same order, without each edge that closes a cycle with the edges kept before it.
 
     The function maintains a topological order of the kept edges, so it searches only the nodes between the two ends of
     an edge (Pearce and Kelly 2006).

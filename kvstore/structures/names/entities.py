@@ -186,7 +186,7 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
 
 
 def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
-    """Decode the stored records (rows) of ``entities``, all of one block, in their order; None for a missing entity.
+    """Decode the stored records (rows) of ``entities``, all of one block, in order; None for a missing entity.
 
     Raises CorruptionError if the block is damaged.
     """

@@ -80,7 +80,7 @@ class CodedRows(NamedTuple):
 
     @classmethod
     def concatenate(cls, batches: Sequence[CodedRows]) -> CodedRows:
-        """Concatenate several batches of rows (labels, codes, scales), in their order."""
+        """Concatenate several batches of rows (labels, codes, scales), in order."""
         return cls(*map(np.concatenate, zip(*batches, strict=True)))
 
     def select(self, rows: Any) -> CodedRows:

@@ -63,7 +63,7 @@ class VectorCacheContent:
         self.batches = batches
 
     def get_many(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-        """Return the vectors of the cached chunks among ``chunks``, in their order, and a mask of these chunks.
+        """Return the vectors of the cached chunks among ``chunks``, in the same order, and a mask of these chunks.
 
         The vector of a chunk never changes, so the result is valid for any state.
         """

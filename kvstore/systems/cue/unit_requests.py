@@ -59,7 +59,7 @@ class UnitRecord(NamedTuple):
 
 
 class UnitBatch(NamedTuple):
-    """The units of some chunks, in their order, and the units' vectors, shape (units, dimension)."""
+    """The units of ``chunks``, in the same order, and the vectors of the units, shape (units, dimension)."""
 
     chunks: list[int]
     units: list[UnitRecord]

@@ -145,7 +145,7 @@ class Communities(StoredCommunities):
     def list_descriptions(self, community: int) -> list[tuple[int, str]]:
         """Return the sentences that a model wrote about the strongest members, each as (document id, sentence).
 
-        Only the documents that the report is written from are read, in their order.
+        Only the documents that the report is written from are read, in order.
         """
         if not has_descriptions(self._state):
             return []

@@ -259,7 +259,7 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
     first_ends, second_ends, weights = (np.array(column, np.int64) for column in zip(*links, strict=True))
     ends = display.resolve(np.concatenate((first_ends, second_ends)).astype(np.uint32))
     first_nodes, second_nodes = np.split(_find_nodes(ends, node_entities), 2)
-    # A link is stored at both ends, and counted once, unless an end is unknown (-1).
+    # Each of the two entities stores a link; it is counted once, and not at all if one of them is unknown (-1).
     is_counted = (first_nodes >= 0) & (first_nodes < second_nodes)
     codes = first_nodes[is_counted] * len(node_entities) + second_nodes[is_counted]
     return _sum_edges(len(node_entities), [(codes, weights[is_counted])])

@@ -106,7 +106,7 @@ class ChunkRootsRequest(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the distinct tree roots above the chunks, in their order, each with its cosine with the question.
+        """Return the distinct tree roots above the chunks, in order, each with its cosine with the question.
 
         They are topics or, for a chunk in no topic, the highest abstract (summary) of its document.
         """
