@@ -229,14 +229,14 @@ class _NodeReader:
 
     def is_root_topic(self, topic: int) -> bool:
         """True if a topic (group of chunks) has no parent."""
-        return self._bound_topics.tree.get_parent(topic) is None
+        return self._bound_topics.trees.get_parent(topic) is None
 
     def is_too_broad(self, topic: int) -> bool:
         """True if a topic has too many chunks to be shown."""
         topics = self._bound_topics
         # Counting chunks is slow, and an upper bound suffices for most topics: the number at the build, plus the
         # number of all chunks added since.
-        max_count = int(topics.tree.sizes[topic]) + len(topics.list_newer_chunks())
+        max_count = int(topics.trees.sizes[topic]) + len(topics.list_newer_chunks())
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
     def list_children(self, node: NodeId) -> list[NodeId]:
@@ -283,7 +283,7 @@ class _NodeReader:
     def _get_level(self, node: NodeId) -> int:
         """Return a number that orders nodes of equal position: chunks, then abstracts (summaries), then topics."""
         if node.kind == "topic":
-            return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[node.number])
+            return _FIRST_TOPIC_LEVEL + int(self._bound_topics.trees.levels[node.number])
         return _CHUNK_LEVEL if node.kind == "chunk" else self._abstracts[node.number].level
 
     def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
@@ -342,7 +342,7 @@ class _NodeReader:
         """
         bound_topics = self._bound_topics
         # Topics with the same chunks are summed once.
-        distinct_topics, inverse = np.unique(bound_topics.tree.branching_topics[list(topics)], return_inverse=True)
+        distinct_topics, inverse = np.unique(bound_topics.trees.branching_topics[list(topics)], return_inverse=True)
         summands = list(map(bound_topics.find_summands, distinct_topics.tolist()))
         stored_topics = list(dict.fromkeys(topic for summand_topics, _ in summands for topic in summand_topics))
         chunks = list(dict.fromkeys(chunk for _, summand_chunks in summands for chunk in summand_chunks))

@@ -234,7 +234,7 @@ class TopicsWithinLimitRequest(ReadRequest[dict[int, str | None]]):
         if topics is None:
             return {}
         topic_ids = set(self.roots)
-        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in topic_ids]  # the largest first
+        heap = [(-int(topics.trees.sizes[topic]), topic) for topic in topic_ids]  # the largest first
         heapq.heapify(heap)
         while heap:
             _, topic = heapq.heappop(heap)
@@ -242,7 +242,7 @@ class TopicsWithinLimitRequest(ReadRequest[dict[int, str | None]]):
             if children and len(topic_ids) - 1 + len(children) <= self.limit:
                 topic_ids = (topic_ids - {topic}) | set(children)
                 for child in children:
-                    heapq.heappush(heap, (-int(topics.tree.sizes[child]), child))
+                    heapq.heappush(heap, (-int(topics.trees.sizes[child]), child))
         topics.load_topics(sorted(topic_ids))
         return {topic: topics.get_title(topic) or None for topic in sorted(topic_ids)}
 

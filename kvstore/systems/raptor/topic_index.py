@@ -110,13 +110,14 @@ class TopicIndex(GenerationIndex[Topics]):
     def describe(self, topics: Topics) -> str:
         """Return a summary for SHOW INDEXES: the sizes of both trees, the chunks added later, and model-written texts.
 
-        One tree groups similar content, by vectors, and the other related content, by names.
+        The first tree groups chunks with similar vectors (similar content). The second groups sentences
+        that mention the same entities (related content).
         """
-        tree = topics.tree  # both trees; the topics of similar content come first
-        description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"
-        leaf_count = len(tree.list_level(0, in_related_tree=True))
+        trees = topics.trees
+        description = f"{trees.similar_count:,} topics of {len(trees.known_chunks):,} chunks in {topics.levels} levels"
+        leaf_count = len(trees.list_level(0, in_related_tree=True))
         if leaf_count:
-            related_count = len(tree) - tree.similar_count
+            related_count = len(trees) - trees.similar_count
             description += f"; {related_count:,} topics of related content, {leaf_count:,} of them about one name"
         newer_count = len(topics.list_newer_chunks())
         if newer_count:
@@ -155,11 +156,11 @@ class TopicIndex(GenerationIndex[Topics]):
 
         Raises CorruptionError if the record of a topic is missing.
         """
-        tree = topics.tree
-        for topic in tree.levels.nonzero()[0].tolist():  # above the finest level
-            children = tree.list_children(topic)
-            is_in_related_tree = tree.is_in_related_tree(topic)
-            if not children or any(tree.is_in_related_tree(child) != is_in_related_tree for child in children):
+        trees = topics.trees
+        for topic in trees.levels.nonzero()[0].tolist():  # above the finest level
+            children = trees.list_children(topic)
+            is_in_related_tree = trees.is_in_related_tree(topic)
+            if not children or any(trees.is_in_related_tree(child) != is_in_related_tree for child in children):
                 yield f"topic {topic} has no children, or children of the other tree: {children}"
         for _ in topics.iter_stored():  # raises CorruptionError
             pass

@@ -103,16 +103,16 @@ class StoredTopicTrees:
                 arrays.append(np.frombuffer(packed_column, arrays[0].dtype))
         levels, stored_parents, counts, chunks = map(np.concatenate, columns)
         parents = np.where(stored_parents == _NO_PARENT, ROOT, stored_parents.astype(np.int64))
-        tree = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.header["similar"]))
+        trees = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.header["similar"]))
         children = np.flatnonzero(parents != ROOT)
-        is_complete = len(tree) == rows.header["topics"] and len(chunks) == counts[levels == 0].sum()
+        is_complete = len(trees) == rows.header["topics"] and len(chunks) == counts[levels == 0].sum()
         if not is_complete or (parents[children] <= children).any():
             raise CorruptionError("index topics: the topic trees are damaged; DROP INDEX topics, and create it again")
-        if (parents >= len(tree)).any() or (levels[parents[children]] != levels[children] + 1).any():
+        if (parents >= len(trees)).any() or (levels[parents[children]] != levels[children] + 1).any():
             raise CorruptionError(
                 "index topics: the topic trees contradict each other; DROP INDEX topics, and create it again"
             )
-        return tree
+        return trees
 
     def __len__(self) -> int:
         """Return the number of topics of both trees."""

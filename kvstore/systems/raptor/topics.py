@@ -57,8 +57,8 @@ class Topics:
         #: The number of the change as of which the topics were built, and the id after its last chunk.
         self.change, self.chunk_stop = rows.change, rows.chunk_stop
         self.levels = int(rows.header["levels"])
-        #: The hierarchy of topics.
-        self.tree: StoredTopicTrees = rows.get_cached("tree", StoredTopicTrees.from_rows)
+        #: The trees of similar and related content.
+        self.trees: StoredTopicTrees = rows.get_cached("trees", StoredTopicTrees.from_rows)
         self._rows = rows
         self._state = state
         self._topics: dict[int, Topic] = {}  # a cache, by id
@@ -69,7 +69,7 @@ class Topics:
 
     def __len__(self) -> int:
         """Return the number of topics as built, visible or not."""
-        return len(self.tree)
+        return len(self.trees)
 
     def iter_stored(self) -> Iterator[tuple[int, Topic]]:
         """Yield the id and the record of every topic (group of chunks), as built.
@@ -91,7 +91,7 @@ class Topics:
         Together they contain every chunk. With ``in_related_tree``, they are from the tree of sentences about the same
         entities, and contain every chunk that shares an entity with another.
         """
-        return list(filter(self.is_visible, self.tree.list_level(level, in_related_tree=in_related_tree).tolist()))
+        return list(filter(self.is_visible, self.trees.list_level(level, in_related_tree=in_related_tree).tolist()))
 
     def select_finest_topics(self, limit: int) -> list[int]:
         """Return the topics of the finest level with at most ``limit`` topics of similar content.
@@ -99,14 +99,14 @@ class Topics:
         If no level has so few, they are the largest topics of the coarsest level. Topics without an existing chunk are
         omitted.
         """
-        return list(filter(self.is_visible, self.tree.select_finest_topics(limit).tolist()))
+        return list(filter(self.is_visible, self.trees.select_finest_topics(limit).tolist()))
 
     def list_roots(self, *, in_related_tree: bool = False) -> list[int]:
         """Return the topics without a parent in one tree, except topics without an existing chunk.
 
         With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
         """
-        return list(filter(self.is_visible, self.tree.list_roots(in_related_tree=in_related_tree).tolist()))
+        return list(filter(self.is_visible, self.trees.list_roots(in_related_tree=in_related_tree).tolist()))
 
     def get(self, topic: int) -> Topic:
         """Return a topic (group of chunks) as it was built; raises CorruptionError if it is not stored."""
@@ -132,24 +132,24 @@ class Topics:
 
     def is_in_related_tree(self, topic: int) -> bool:
         """True if a topic belongs to the tree of related content, which groups sentences by their entities."""
-        return self.tree.is_in_related_tree(topic)
+        return self.trees.is_in_related_tree(topic)
 
     def list_children(self, topic: int) -> list[int]:
         """Return the children of a topic that contain existing chunks, ascending; empty for a topic of level 0."""
-        return list(filter(self.is_visible, self.tree.list_children(topic)))
+        return list(filter(self.is_visible, self.trees.list_children(topic)))
 
     def is_visible(self, topic: int) -> bool:
         """True if a topic contains an existing chunk, possibly one added after the build."""
         if not self._may_have_changed:
             return True
         return any(
-            any(map(self._has_chunk, self.tree.list_chunks(leaf))) or leaf in self._newer_chunks_by_topic
-            for leaf in self.tree.iter_leaves(topic)
+            any(map(self._has_chunk, self.trees.list_chunks(leaf))) or leaf in self._newer_chunks_by_topic
+            for leaf in self.trees.iter_leaves(topic)
         )
 
     def count_chunks(self, topic: int) -> int:
         """Return the number of existing chunks in a topic."""
-        return len(self.list_chunks(topic)) if self._may_have_changed else int(self.tree.sizes[topic])
+        return len(self.list_chunks(topic)) if self._may_have_changed else int(self.trees.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
         """Return (topics, chunks) whose vectors add up to the sum of the vectors of a topic's existing chunks.
@@ -158,12 +158,12 @@ class Topics:
         chunks has no stored sum, and is replaced by its chunks. A changed topic is replaced by its children if these
         share no chunk, otherwise by its chunks.
         """
-        topic = int(self.tree.branching_topics[topic])  # skips topics with a single child, which has the same chunks
-        if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
+        topic = int(self.trees.branching_topics[topic])  # skips topics with a single child, which has the same chunks
+        if self.trees.sizes[topic] > MAX_SUMMED_CHUNKS:
             if not self.is_stale(topic):
                 return [topic], []
-            if self.tree.levels[topic] and self.tree.has_disjoint_leaves and not self.is_in_related_tree(topic):
-                child_summands = [self.find_summands(child) for child in self.tree.list_children(topic)]
+            if self.trees.levels[topic] and self.trees.has_disjoint_leaves and not self.is_in_related_tree(topic):
+                child_summands = [self.find_summands(child) for child in self.trees.list_children(topic)]
                 topics = [summand for child_topics, _ in child_summands for summand in child_topics]
                 chunks = [chunk for _, child_chunks in child_summands for chunk in child_chunks]
                 return topics, chunks
@@ -177,8 +177,8 @@ class Topics:
         """Return the existing chunks in a topic; chunks that were added after the build come last."""
         chunks: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
-        for leaf in self.tree.iter_leaves(topic):
-            chunks.update((chunk, None) for chunk in self.tree.list_chunks(leaf) if self._has_chunk(chunk))
+        for leaf in self.trees.iter_leaves(topic):
+            chunks.update((chunk, None) for chunk in self.trees.list_chunks(leaf) if self._has_chunk(chunk))
             newer_chunks.update((chunk, None) for chunk in self._newer_chunks_by_topic.get(leaf, ()))
         return [*chunks, *newer_chunks]
 
@@ -199,7 +199,7 @@ class Topics:
         A topic of related content consists of sentences about the same entities.
         """
         topics_by_chunk = []
-        for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, in_related_tree=True), strict=True):
+        for chunk, stored_leaves in zip(chunks, self.trees.find_leaves(chunks, in_related_tree=True), strict=True):
             # A chunk newer than the topics belongs to the topics of the entities that it mentions.
             leaves = stored_leaves or self._related_leaves_by_newer_chunk.get(chunk, ())
             topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
@@ -261,7 +261,7 @@ class Topics:
 
     def is_stale(self, topic: int) -> bool:
         """True if a chunk of a topic was deleted, or a new one was assigned to it, since the topics were built."""
-        return self._may_have_changed and any(map(self._has_leaf_changed, self.tree.iter_leaves(topic)))
+        return self._may_have_changed and any(map(self._has_leaf_changed, self.trees.iter_leaves(topic)))
 
     def format_text_counts(self) -> str:
         """Return how many topics have a text from a language model, and from which models, for SHOW INDEXES.
@@ -285,7 +285,7 @@ class Topics:
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for CHECK for each chunk that should be in a topic but is in none."""
-        known_chunks = set(self.tree.known_chunks.tolist())
+        known_chunks = set(self.trees.known_chunks.tolist())
         for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
             if chunk not in known_chunks:
                 yield f"chunk {chunk} is in no topic"
@@ -298,10 +298,10 @@ class Topics:
         """
         ancestors: dict[int, None] = {}
         for topic in topics:
-            parent = self.tree.get_parent(topic)
+            parent = self.trees.get_parent(topic)
             while parent is not None and parent not in ancestors:
                 ancestors[parent] = None
-                parent = self.tree.get_parent(parent)
+                parent = self.trees.get_parent(parent)
         return list(ancestors)
 
     def _list_names(self, topic: int) -> list[str]:
@@ -316,9 +316,9 @@ class Topics:
 
     def _parse_topic(self, topic: int, row: Sequence[Any]) -> Topic:
         """Build the record of a topic from its stored row, and from the tree, which has its level and relatives."""
-        level = int(self.tree.levels[topic])
-        children = self.tree.list_children(topic) if level else self.tree.list_chunks(topic)
-        parent = self.tree.get_parent(topic)
+        level = int(self.trees.levels[topic])
+        children = self.trees.list_children(topic) if level else self.trees.list_chunks(topic)
+        parent = self.trees.get_parent(topic)
         num_chunks, num_documents, *packed_spans = row[:5]
         title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in packed_spans)
         # The other fields are the content digest, the vector sum and, in the tree of related content, the entities.
@@ -344,7 +344,7 @@ class Topics:
         has_changed = self._leaf_changed.get(leaf)
         if has_changed is None:
             has_newer_chunks = leaf in self._newer_chunks_by_topic
-            has_changed = has_newer_chunks or not all(map(self._has_chunk, self.tree.list_chunks(leaf)))
+            has_changed = has_newer_chunks or not all(map(self._has_chunk, self.trees.list_chunks(leaf)))
             self._leaf_changed[leaf] = has_changed
         return has_changed
 
@@ -373,7 +373,7 @@ class Topics:
             return False
         # If a chunk was deleted, the store has fewer older chunks than at the build.
         num_older = self._state.counters.chunks - len(self._newer_chunks)
-        return self._state.lmdb.writable or num_older < len(self.tree.known_chunks)
+        return self._state.lmdb.writable or num_older < len(self.trees.known_chunks)
 
     @cached_property
     def _newer_chunks(self) -> list[int]:
@@ -408,7 +408,7 @@ class Topics:
             # An alias counts as the entity that it names.
             entities = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_occurrences(chunk))
             leaves = sorted({self._leaf_by_entity[entity] for entity in entities if entity in self._leaf_by_entity})
-            visible_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.tree.list_chunks(leaf)))]
+            visible_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.trees.list_chunks(leaf)))]
             if visible_leaves:
                 leaves_by_chunk[chunk] = visible_leaves
         return leaves_by_chunk
@@ -467,12 +467,12 @@ class Topics:
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return, for each chunk, its topics of level 0 in the tree of similar content; none for a newer chunk."""
-        return self.tree.find_leaves(chunks, in_related_tree=False)
+        return self.trees.find_leaves(chunks, in_related_tree=False)
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
         """The leaf topic of each entity in the tree of related content; cached."""
-        return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaf_topics(rows, self.tree))
+        return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaf_topics(rows, self.trees))
 
 
 def _make_missing_error(topic: int) -> CorruptionError:
@@ -480,9 +480,9 @@ def _make_missing_error(topic: int) -> CorruptionError:
     return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and create it again")
 
 
-def _map_entities_to_leaf_topics(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
+def _map_entities_to_leaf_topics(rows: GenerationRows, trees: StoredTopicTrees) -> dict[int, int]:
     """Return, for each entity, the id of the leaf topic of related content made of the sentences that mention it."""
-    leaves = tree.list_level(0, in_related_tree=True).tolist()
+    leaves = trees.list_level(0, in_related_tree=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     leaf_by_entity: dict[int, int] = {}
     for leaf, row in zip(leaves, leaf_rows, strict=True):
