@@ -148,6 +148,17 @@ def test_a_document_belongs_to_the_folder_it_was_found_in_last(store: kvstore.St
     assert store.ingest(tmp_path / "two", prune=True).removed == 1
 
 
+def test_documents_of_an_imported_store_belong_to_their_folder(
+    store: kvstore.Store, folder: Path, tmp_path: Path
+) -> None:
+    store.ingest(folder)
+    store.export(tmp_path / "all.jsonl")
+    (folder / "one.md").unlink()
+    with kvstore.open(tmp_path / "imported", embedder="hashing") as imported:
+        imported.import_(tmp_path / "all.jsonl")
+        assert imported.ingest(folder, prune=True).removed == store.ingest(folder, prune=True).removed == 1
+
+
 def test_a_changed_file_that_is_ingested_alone_still_belongs_to_its_folder(store: kvstore.Store, folder: Path) -> None:
     store.ingest(folder)
     (folder / "one.md").write_text("# One\n\nAnother text.")

@@ -40,7 +40,7 @@ _OPTIONAL_TEXT = (str, type(None))
 @frozen_dataclass
 class SourceDocument:
     """A document as the user supplied it. ``vectors`` are the user's own, as rows of numbers, and ``chunks`` the user's
-    own chunks, if any."""
+    own chunks, if any. ``origin`` is the folder from which it was ingested."""
 
     format: str
     text: str
@@ -48,6 +48,7 @@ class SourceDocument:
     source: str | None = None
     meta: dict[str, Any] | None = None
     left_out: int | None = None
+    origin: str | None = None
     vectors: npt.ArrayLike | None = None
     chunks: str | Sequence[Sequence[int]] | None = None
 
@@ -65,6 +66,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         "format": str,
         "text": str,
         "left_out": (int, type(None)),
+        "origin": _OPTIONAL_TEXT,
         "vectors": (list, type(None)),
         "chunks": (str, list, type(None)),
     }
@@ -95,19 +97,20 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             source=record.source,
             meta=record.meta,
             left_out=record.left_out,
+            origin=record.origin,
             vectors=vectors,
             chunks=own_chunks,
         )
         return record.key, source
 
     def to_line(self, key: str, value: SourceDocument) -> ExportLine:
-        """Return the fields of a document's line in an export; omit empty ``left_out``, ``vectors`` and ``chunks``."""
+        """Return the fields of a document's line in an export; omit empty optional fields."""
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
         return {
             name: field_value
             for name, field_value in line.items()
-            if field_value or name not in ("left_out", "vectors", "chunks")
+            if field_value or name not in ("left_out", "origin", "vectors", "chunks")
         }
 
     def parse(self, line: ExportLine) -> tuple[str, SourceDocument]:

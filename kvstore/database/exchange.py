@@ -285,7 +285,8 @@ class _Importer(_ExportReader):
             left_out=document_fields.left_out or 0,
             chunks=document_fields.chunks,
         )
-        document = make_pending(valid_document, self._handle.settings, document_fields.vectors)
+        settings, origin = self._handle.settings, document_fields.origin
+        document = make_pending(valid_document, settings, document_fields.vectors, origin)
         self._batch.documents[key] = document
         self._batch.chunks += document.chunk_count
 
