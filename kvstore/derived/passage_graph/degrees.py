@@ -1,11 +1,11 @@
-"""The degrees of entities in the passage graph: how many chunks name each, packed into one number.
+"""The degrees of entities in the passage graph: how many chunks mention each, packed into one number.
 
 In: numbers as the graph stores them (:mod:`.graph`). Out: counts of chunks, or the only chunk of an entity. A degree is
 one of three:
 
 - 0 for an entity without chunks;
 - the packed edge to its only chunk: the chunk id, then the mention bits in the low 16 bits;
-- :data:`SEVERAL_FLAG`, the number of its chunks and the number of the informative ones, which do not name it only in
+- :data:`SEVERAL_FLAG`, the number of its chunks and the number of the informative ones, which do not mention it only in
   lower case.
 
 :data:`LINKED_FLAG` is set if the entity has links.
@@ -59,7 +59,7 @@ class StoredDegrees:
     def only_edges(self) -> npt.NDArray[np.int64]:
         """For each entity, its only chunk and mention bits, packed in a number; 0 if it has no chunk or several.
 
-        The mention bits say how the chunk names the entity.
+        The mention bits say how the chunk mentions the entity.
         """
         return np.where(self._has_several, 0, self._payloads)
 
@@ -71,7 +71,7 @@ class StoredDegrees:
 
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
-    """Encode two counts in one number: all chunks of an entity, and those that do not name it only in lower case."""
+    """Encode two counts in one number: all chunks of an entity, and those that do not mention it only in lower case."""
     return SEVERAL_FLAG | num_informative << INFORMATIVE_SHIFT | num_chunks
 
 

@@ -1,7 +1,7 @@
 """Edges of the passage graph: their mention bits, the kinds of links, and the arrays that a walk reads.
 
-The row of a chunk has the entities that it names, and the row of an entity has the chunks that name it. The *mention
-bits* of an edge, a bit field, say how the chunk names the entity. See :mod:`.graph` for the format on disk.
+The row of a chunk has the entities that it mentions, and the row of an entity has the chunks that mention it. The
+*mention bits* of an edge, a bit field, say how the chunk mentions the entity. See :mod:`.graph` for the format on disk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-#: The entities that a chunk names, each with the mention bits of its edge.
+#: The entities that a chunk mentions, each with the mention bits of its edge.
 EdgeRow = Mapping[int, int]
 UInt64Array = npt.NDArray[np.uint64]
 
@@ -26,7 +26,7 @@ TITLE_WHOLE = 0x0100  # the document's title, or its title without the bracket a
 TITLE_PART = 0x0200
 HEADING_WHOLE = 0x0400
 HEADING_PART = 0x0800
-TRIPLE = 0x1000  # an imported triple of the document names it
+TRIPLE = 0x1000  # an imported triple of the document mentions it
 #: Mention bits that do not follow from the text of a chunk alone.
 CONTEXT_BITS = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
 #: The number of bits, and of their different values.
@@ -45,7 +45,7 @@ SYNONYM_LINK = 4
 
 
 def mask_informative(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    """Return the mask of the informative edges: all but edges of chunks that name the entity only in lower case.
+    """Return the mask of the informative edges: all but edges of chunks that mention the entity only in lower case.
 
     A name in lower case is often an ordinary word. ``mention_bits`` say how the chunk of each edge names the entity.
     """
@@ -65,7 +65,7 @@ class ChunkRows(NamedTuple):
 
 
 class EntityRows(NamedTuple):
-    """The rows of some entities, concatenated: the chunks that name entity *i*, each with its mention bits.
+    """The rows of some entities, concatenated: the chunks that mention entity *i*, each with its mention bits.
 
     Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
     """
@@ -90,8 +90,8 @@ class LinkRows(NamedTuple):
 class Degrees(Protocol):
     """The degrees of some entities, which are read without their rows.
 
-    ``total`` is the number of chunks that name each entity. ``informative`` excludes the chunks that mention it only in
-    lower case.
+    ``total`` is the number of chunks that mention each entity. ``informative`` excludes the chunks that mention it only
+    in lower case.
     """
 
     total: npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The passage graph: the chunks that name an entity and how, and the entities linked with each other.
+"""The passage graph: the chunks that mention an entity and how, and the entities linked with each other.
 
 In: for a chunk its entities, with the *mention bits* of each edge (counted by :mod:`.rows`); links between entities. On
 disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in the blocks of
@@ -70,15 +70,15 @@ _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
 
 
-#: The row of a chunk: each entity that it names, with mention bits, which say how the chunk names it.
+#: The row of a chunk: each entity that it mentions, with mention bits, which say how the chunk mentions it.
 _ChunkRow = set[tuple[int, int]]
 
 
 class DecodedDegree(NamedTuple):
-    """The decoded degree of an entity: how many chunks name it (``total``), and how many of these are informative.
+    """The decoded degree of an entity: how many chunks mention it (``total``), and how many of these are informative.
 
-    A chunk that names it only in lower case is not informative. ``only_chunk`` is its only chunk, and ``mention_bits``
-    say how that names it; both are 0 if it has none or several.
+    A chunk that mentions it only in lower case is not informative. If exactly one chunk mentions it,
+    ``only_chunk`` is that chunk, and ``mention_bits`` say how the chunk mentions it; otherwise both are 0.
     """
 
     entity: int
@@ -101,7 +101,10 @@ class PassageGraph(ViewReader):
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
-        """Return the entities that each chunk names, with mention bits (how it names them); none for unknown chunks."""
+        """Return the entities that each chunk mentions, with mention bits (how it mentions them).
+
+        The row of an unknown chunk is empty.
+        """
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -125,7 +128,7 @@ class PassageGraph(ViewReader):
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return a row for each of ``entities``: the chunks that name it, with mention bits, which say how.
+        """Return a row for each of ``entities``: the chunks that mention it, with mention bits, which say how.
 
         ``entities`` can be in any order, and ``degrees`` are their numbers of chunks. A row is in order of chunk ids;
         it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
@@ -156,18 +159,18 @@ class PassageGraph(ViewReader):
         )
 
     def count_records(self) -> dict[str, int]:
-        """Return the numbers of chunks that name any entity, and of links in both directions, for SHOW STATS."""
+        """Return the numbers of chunks that mention any entity, and of links in both directions, for SHOW STATS."""
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
-        """Return the chunks that name an entity because of a triple of their document (their text can name it too)."""
+        """Return the chunks that mention an entity in a triple of their document; their text can mention it too."""
         entities = np.array([entity], np.uint32)
         _, chunks, mention_bits = self.read_entity_rows(entities, self.read_degrees(entities), NO_CHUNK_LIMIT)
         triple_chunks: list[int] = chunks[(mention_bits & TRIPLE) != 0].tolist()
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names any entity, with its entities and their mention bits (how it names them)."""
+        """Yield every chunk that mentions an entity, with its entities and mention bits (how it mentions them)."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
@@ -192,7 +195,8 @@ class PassageGraph(ViewReader):
     def iter_block_list_edges(self) -> Iterator[tuple[int, int, int]]:
         """Yield (entity, chunk, mention bits) for every edge of an entity with several chunks, from the block lists.
 
-        The mention bits say how the chunk names the entity. An entity's only chunk is stored with its degree instead.
+        The mention bits say how the chunk mentions the entity. An entity's only chunk is stored with its degree
+        instead.
         """
         for entity, _, block in self._lists.scan():
             for edge in block.tolist():
@@ -246,14 +250,14 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
     def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
-        """Replace the rows of chunks: the entities that each chunk names, with mention bits (how it names them).
+        """Replace the rows of chunks: the entities that each chunk mentions, with mention bits (how it mentions them).
 
         The record of a chunk with an empty row is deleted.
         """
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove entities from the rows of chunks, which have the entities that each chunk names.
+        """Remove entities from the rows of chunks, which have the entities that each chunk mentions.
 
         ``removed_entities`` has, by chunk, the entities to remove.
         """
@@ -286,7 +290,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         """Write new rows of some chunks, and collect the changes for the rows of their entities.
 
         ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, mention bits). The bits say how
-        the chunk names the entity.
+        the chunk mentions the entity.
         """
         remaining_chunks = iter(chunks)
         while batch := list(islice(remaining_chunks, CHUNKS_PER_BATCH)):
@@ -305,7 +309,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     def _collect_edge_changes(self, chunk: int, old_row: _ChunkRow, new_row: _ChunkRow) -> None:
         """Collect the edges that the new row of a chunk adds and removes, by entity; :meth:`flush` writes them.
 
-        A row has the entities that the chunk names, with mention bits, which say how. Changed bits replace an edge.
+        A row has the entities that the chunk mentions, with mention bits, which say how. Changed bits replace an edge.
         """
         # Most rows are new or removed; these need no set differences.
         removed_edges, added_edges = (
@@ -447,7 +451,7 @@ def _make_chunk_error(entity: int) -> CorruptionError:
 
 
 def _decode_row(key: bytes, value: memoryview) -> bytes:
-    """Decode a row of ``passage_entities``: the edges from a chunk to the entities it names, each packed as u64.
+    """Decode a row of ``passage_entities``: the edges from a chunk to the entities it mentions, each packed as u64.
 
     Raises CorruptionError, with ``key``, if the row is damaged.
     """

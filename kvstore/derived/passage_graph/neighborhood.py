@@ -92,12 +92,12 @@ class NameDegreesRequest(ReadRequest[list[Degrees]]):
 
 
 class NamesInChunksRequest(ReadRequest[EntityIds]):
-    """A request for the entities that chunks name, in the order of the chunks, with repetitions."""
+    """A request for the entities that chunks mention, in the order of the chunks, with repetitions."""
 
     chunks: Ids
 
     def fetch(self, state: State) -> EntityIds:
-        """Read the entities that the chunks name, in the order of the chunks, with repetitions."""
+        """Read the entities that the chunks mention, in the order of the chunks, with repetitions."""
         return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
 
 
@@ -207,7 +207,7 @@ class NamedNeighborhoods(NamedTuple):
     """The entity of each requested name, 0 if unknown, and the rows of these entities.
 
     ``distinct_entities`` are the known entities without repetitions, with their ``degrees``. ``neighborhood`` answers
-    ``request``, which excludes entities that too many chunks name.
+    ``request``, which excludes entities that too many chunks mention.
     """
 
     entities: EntityIds
@@ -230,7 +230,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     def fetch(self, state: State) -> NamedNeighborhoods:
         """Return the entities of the names, with their degrees (numbers of chunks) and rows (edges).
 
-        The rows of an entity that more than ``max_chunks`` chunks name are not read.
+        The rows of an entity that more than ``max_chunks`` chunks mention are not read.
         """
         # A filter restricted to the allowed documents would lack names that only imported triples contain.
         entities = state.unrestricted.filter.find_entities(self.names)
@@ -257,7 +257,7 @@ class NodeName(NamedTuple):
 
 
 class NodeNamesRequest(ReadRequest[list[NodeName]]):
-    """A request for the names of existing nodes, in the order of ``nodes``."""
+    """A request for the names of nodes, in the order of ``nodes``. All nodes must exist."""
 
     nodes: Sequence[int]
 

@@ -4,13 +4,13 @@ In: one state and a name. Out: :class:`Neighbour` rows, strongest first, from th
 below the entity in a tree, the entities linked with it, and the names in the same chunks.
 
 The score of two names is c / sqrt(d · d'), as in the graph of communities
-(:mod:`kvstore.systems.graphrag.entity_graph`). Here c is the number of chunks that name both plus the weights of their
-links, and d and d' are the numbers of chunks that name each.
+(:mod:`kvstore.systems.graphrag.entity_graph`). Here c is the number of chunks that mention both plus the weights of
+their links, and d and d' are the numbers of chunks that mention each.
 
 Only the rows of the entity and of its chunks are read, so the cost depends on the number of its chunks and not on the
-store's size. A chunk names the names in its text and in the title and the headings above it. Chunks that mention a name
-only in lower case do not count, unless the entity has no others. Names of the same entity are merged under the entity's
-name. Equal scores are ordered by fewer chunks, then by normal form.
+store's size. A chunk mentions the names in its text and in the title and the headings above it. Chunks that mention a
+name only in lower case do not count, unless the entity has no others. Names of the same entity are merged under the
+entity's name. Equal scores are ordered by fewer chunks, then by normal form.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Neighbour:
 
     ``above`` and ``below`` are the trees in which it is directly above or below the entity. ``links`` are the other
     connections: ``title`` (a title, and the same title without the bracket at its end), ``triple`` (imported or
-    extracted for a document). ``passages`` is the number of chunks that name both. ``document`` and ``chunk`` are the
-    first such chunk by document key and ordinal, or None.
+    extracted for a document). ``passages`` is the number of chunks that mention both. ``document`` and ``chunk`` are
+    the first such chunk by document key and ordinal, or None.
     """
 
     entity: str
@@ -150,10 +150,10 @@ def _list_chunks(graph: PassageGraph, entities: EntityIds) -> UInt64Array:
 def _list_cooccurrences(
     graph: PassageGraph, display_entities: DisplayEntities, chunks: UInt64Array, entity: int
 ) -> tuple[EntityIds, npt.NDArray[np.int64]]:
-    """Return the other entities that ``chunks`` name, as two arrays: an entity, and the index of a chunk that names it.
+    """Return the other entities that ``chunks`` mention, as two arrays: an entity, and the index of a chunk.
 
     Pairs are distinct, and ``entity`` itself is omitted. An alias counts as the entity that it is displayed as. Chunks
-    that name an entity only in lower case are ignored, since they often use its name as an ordinary word.
+    that mention an entity only in lower case are ignored, since they often use its name as an ordinary word.
     """
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     code_arrays = [np.empty(0, np.int64)]
@@ -221,7 +221,7 @@ def _collect_trees(
 
 
 def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entities: EntityIds) -> npt.NDArray[np.int64]:
-    """Return the number of chunks that name each entity or an alias of it, in the order of ``entities``.
+    """Return the number of chunks that mention each entity or an alias of it, in the order of ``entities``.
 
     Chunks that mention it only in lower case count only if there are no others.
     """

@@ -45,7 +45,7 @@ from .neighborhood import (
     mask_entities,
 )
 
-#: The cost of a chunk's row, in neighbors: the typical number of entities that a chunk names.
+#: The cost of a chunk's row, in neighbors: the typical number of entities that a chunk mentions.
 _CHUNK_ROW_COST = 16.0
 
 #: The mass per edge that a node may leave unspread. A tenth of it gives the same rankings and takes longer.
@@ -351,7 +351,7 @@ class _WeightedRows:
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], neighborhood: EntityNeighborhood) -> _WalkRows:
         """Return the rows (edges) of entities for the compiled code: steps to chunks and linked entities, with weights.
 
-        The weight of a step to a chunk depends on the mention bits, which say how the chunk names the entity. Passes
+        The weight of a step to a chunk depends on the mention bits, which say how the chunk mentions the entity. Passes
         the requested cosines to the bias, if there is one.
         """
         nodes = make_entity_nodes(entities)
@@ -423,8 +423,8 @@ def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
 def _compute_mention_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     """Return two tables of weights: of steps from chunk to entity, and from entity to chunk.
 
-    A table has a column for each value of the mention bits of an edge, which say how the chunk names the entity. It has
-    two rows; the second row is for entities that the store mentions only in lower case.
+    A table has a column for each value of the mention bits of an edge, which say how the chunk mentions the entity. It
+    has two rows; the second row is for entities that the store mentions only in lower case.
     """
     mention_bits = np.arange(edges.NUM_MENTION_VALUES)
     # The lowest bits count the mentions in the chunk, by spelling.

@@ -48,7 +48,7 @@ class RestrictedPassageGraph(PassageGraph):
         return ChunkRows(_shrink_bounds(bounds, is_visible), entities[is_visible], mention_bits[is_visible])
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
-        """Return the chunks that name each entity, without chunks of documents that the query excludes.
+        """Return the chunks that mention each entity, without chunks of documents that the query excludes.
 
         ``degrees`` are the entities' numbers of chunks in the whole store. The row of an entity in more than
         ``max_chunks`` chunks is empty.
@@ -60,8 +60,8 @@ class RestrictedPassageGraph(PassageGraph):
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of entities, counted over the documents that the query allows, without link flags.
 
-        A degree has two counts of chunks: all that name the entity, and the informative chunks, which do not name it
-        only in lower case.
+        A degree has two counts of chunks: all that mention the entity, and the informative chunks, which do not mention
+        it only in lower case.
         """
         degrees = self.read_degrees(entities)
         bounds, _, mention_bits = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)

@@ -81,11 +81,11 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
     def build_row(self, chunk: AddedChunk, unmentioned_pairs: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities that a chunk names, each with mention bits, which say how the chunk names it.
+        """Return the entities that a chunk mentions, each with mention bits, which say how the chunk mentions it.
 
-        A chunk names the entities in its text, title and headings. It also names both entities of a triple of the
+        A chunk mentions the entities in its text, title and headings. It also mentions both entities of a triple of the
         document if it mentions one of them. ``unmentioned_pairs`` are the pairs whose entities no chunk mentions; the
-        first chunk of the document names them.
+        first chunk of the document mentions them.
         """
         mention_bits = encode_mention_counts(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
@@ -123,7 +123,7 @@ class DocumentRows:
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
-    """Return the entities whose name is the whole title or heading ``text``, and the other entities that it names.
+    """Return the entities whose name is the whole title or heading ``text``, and the other entities that it mentions.
 
     A title without the part in parentheses at its end also counts as a whole name. Names inside longer names, and
     function words, are omitted from the second set. ``entity_filter`` recognizes known names of at most ``max_words``

@@ -65,7 +65,7 @@ class GraphMaintainer:
         for document in sorted(delta.changed_mentions):
             chunks = delta.changed_mentions[document]
             pairs = list_stated_pairs(self._state, document)
-            if pairs:  # which chunks name a pair depends on the mentions in all chunks of the document
+            if pairs:  # which chunks mention a pair depends on the mentions in all chunks of the document
                 rows |= self._build_rows_of_stored_document(document, chunks, pairs)
             else:
                 mention_counts |= {chunk.id: encode_mention_counts(chunk) for chunk in chunks}
@@ -82,8 +82,8 @@ class GraphMaintainer:
     ) -> dict[int, EdgeRow]:
         """Return the edges of each of the ``chunks`` of a stored document, by chunk id.
 
-        An edge says that the chunk names an entity, and how often and where. ``pairs`` are the pairs of entities that
-        triples of the document join.
+        An edge says that the chunk mentions an entity, and how often and where. ``pairs`` are the pairs of entities
+        that triples of the document join.
         """
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_sections(document), chunks, pairs)
@@ -97,7 +97,7 @@ class GraphMaintainer:
     ) -> dict[int, EdgeRow]:
         """Return the edges of each of the ``chunks`` of a document, by chunk id.
 
-        An edge says that the chunk names an entity, and how often and where. ``sections`` are the sections of the
+        An edge says that the chunk mentions an entity, and how often and where. ``sections`` are the sections of the
         document, and ``pairs`` the pairs of entities that its triples join.
         """
         unmentioned_pairs = (

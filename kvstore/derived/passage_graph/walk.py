@@ -57,7 +57,7 @@ def compute_name_masses(
     specificities: dict[str, float] = {}  # by key of a name
     nodes: dict[str, list[int]] = {}
     for name, name_degrees in zip(names, degrees, strict=True):
-        # Chunks that name an entity only in lower case count only if there are no others.
+        # Chunks that mention an entity only in lower case count only if there are no others.
         counts = np.where(name_degrees.informative, name_degrees.informative, name_degrees.total)
         if counts.any():
             specificities[name.key] = 1 / int(counts.sum())
@@ -75,9 +75,9 @@ def compute_name_masses(
 
 
 class Spread(NamedTuple):
-    """The spread of a name: the approximate number of chunks that are about it; 0 if no chunk names it.
+    """The spread of a name: the approximate number of chunks that are about it; 0 if no chunk mentions it.
 
-    ``is_proper`` is true if most of the chunks that name it write it with capitals.
+    ``is_proper`` is true if most of the chunks that mention it write it with capitals.
     """
 
     chunks: float

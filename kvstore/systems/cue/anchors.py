@@ -1,8 +1,8 @@
 """Anchors: the entities and units at which a path search starts (CUE-RAG, Algorithm 4).
 
-A unit is a sentence with its own vector. Spreading activation yields the entities that the question names. They include
-entities whose title adds a note in parentheses to the name, or omits it. With an index of kind ``synonyms``, an unknown
-name is replaced by the nearest known names. Knowledge anchoring yields the units nearest to the question.
+A unit is a sentence with its own vector. Spreading activation yields the entities that the question mentions. They
+include entities whose title adds a note in parentheses to the name, or omits it. With an index of kind ``synonyms``, an
+unknown name is replaced by the nearest known names. Knowledge anchoring yields the units nearest to the question.
 
 In: a query and the units around it. Out: :class:`Anchors`.
 """
@@ -42,7 +42,7 @@ def find_anchors(
     """Return the entities of a question's names and its nearest units, where paths start (CUE-RAG, Algorithm 4).
 
     A unit is a sentence or clause of a chunk; ``num_nearest`` of them are anchors. ``known_names`` are the entities
-    that the question names. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector,
+    that the question mentions. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector,
     are compared. The units and the entities' keys (normal forms of names) are added to ``graph``.
     """
     chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
@@ -83,7 +83,7 @@ def _find_nearest_names(
 ) -> dict[str, list[KeyedEntity]]:
     """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names, by vectors.
 
-    Each entity has its key, the normal form of its name. ``known_names`` are the entities that the question names.
+    Each entity has its key, the normal form of its name. ``known_names`` are the entities that the question mentions.
     The cosine of an entity's name with the unknown name must be positive.
     """
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, known_names)))

@@ -123,7 +123,7 @@ def find_paths(
     """Search for paths of units (sentences) from the anchors of a question, and return the best after each hop.
 
     Anchors are the entities and units at which paths start (CUE-RAG, Algorithms 3 and 4). ``known_names`` are the
-    entities that the question names. ``near_ranking`` is the ranking of chunks by vector, whose units are candidates
+    entities that the question mentions. ``near_ranking`` is the ranking of chunks by vector, whose units are candidates
     for anchors. ``availability`` says if every document has units. Options missing from ``options`` have the defaults
     in :data:`PATH_OPTIONS`. The units that are read are added to ``graph``.
     """

@@ -26,7 +26,7 @@ from .units import UNITS, StoredUnit
 
 #: The maximum number of chunks of an entity on a path; an entity with more is ignored.
 _MAX_CHUNKS = 2000
-#: Bits of an edge of the passage graph, which say how a chunk names an entity: in its title, and possibly in a unit.
+#: Bits of an edge of the passage graph, which say how a chunk mentions an entity: in its title, and possibly in a unit.
 _TITLE_BITS = edges.TITLE_WHOLE | edges.TITLE_PART
 _MENTION_BITS = np.uint16(edges.CAPITALIZED | _TITLE_BITS)
 
@@ -153,7 +153,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
             for chunk, mention_bits in self._select_nearest_chunks(state, bits_by_chunk).items()
         ]
         units_by_chunk = _list_units(state, {chunk for _, chunk, _ in edges_to_chunks})
-        # If the title names the entity, all units of the chunk count, and the names in the chunk are not needed.
+        # If the title mentions the entity, all units of the chunk count, and the names in the chunk are not needed.
         units.load_names(chunk for _, chunk, mention_bits in edges_to_chunks if not mention_bits & _TITLE_BITS)
         ids_by_entity: dict[int, list[int]] = {entity: [] for entity in self.entities}
         for entity, chunk, mention_bits in edges_to_chunks:
@@ -168,8 +168,8 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     def _read_mention_bits(self, state: State) -> dict[int, _MentionBitsByChunk]:
         """Return, by entity, the chunks that can mention it in a unit (sentence), each with its mention bits.
 
-        The mention bits of the edge between entity and chunk in the passage graph say how the chunk names the entity.
-        Only chunks that the query's condition allows are returned, and none for an entity in more than
+        The mention bits of the edge between entity and chunk in the passage graph say how the chunk mentions the
+        entity. Only chunks that the query's condition allows are returned, and none for an entity in more than
         :data:`_MAX_CHUNKS` chunks.
         """
         graph = state.get_part(GRAPH)

@@ -350,7 +350,7 @@ class Units:
         return _is_name_spelling(bytes(self._get_text(document)[start:end]))
 
     def _get_title_entities(self, document: int) -> frozenset[int]:
-        """Return the entities that the title of a document names; cached."""
+        """Return the entities that the title of a document mentions; cached."""
         entities = self._title_entities.get(document)
         if entities is None:
             title = self._get_document_units(document).record.title

@@ -133,7 +133,7 @@ def _list_descriptions(state: State, document: int) -> list[_EntityDescription]:
 
 
 def _list_entity_documents(state: State, entity: int) -> list[int]:
-    """Return the documents whose chunks name an entity, in order of their keys.
+    """Return the documents whose chunks mention an entity, in order of their keys.
 
     The list is empty for an entity in more than :data:`_MAX_ENTITY_CHUNKS` chunks.
     """
