@@ -302,7 +302,7 @@ class Changes:
     def _update_fact_links(
         self, fact: StatedFact[Any, Any], key: Any, value: object, context: _LinkingContext, change: int
     ) -> None:
-        """Add ``change`` (1 or -1) to the counts of the links between entities that a fact of a document states.
+        """Add ``change`` (1 or -1) to the counts of the links between entities in a fact about a document.
 
         Marks the document's chunks as changed if the fact affects derived structures, such as the passage graph. Does
         nothing if the fact is not about a document.
@@ -319,7 +319,7 @@ class Changes:
     def _store_relations(
         self, extracted: ExtractedDocument, document: int, ids: Mapping[str, int], linker: Linker
     ) -> None:
-        """Store the relations that a document states as edges of the forest, and link new tree nodes to their entities.
+        """Store a document's relations as edges of the forest, and link new tree nodes to their entities.
 
         ``ids`` has the entity of each name by its key (normal form).
         """

@@ -106,8 +106,8 @@ def _derive_parts(
     """Return a document with its derived parts, without the vectors of texts that changed.
 
     A part is what a derivation computes from the document, such as a list of sentences. ``document_facts`` are the
-    facts stated about the document, by name. Some of them, such as a context written by a model, are embedded together
-    with the chunks, unless the user supplied the vectors of the chunks (``own_vectors``).
+    facts that users added about the document, by name. Some, such as a context written by a model, are embedded
+    together with the chunks, unless the user supplied the vectors of the chunks (``own_vectors``).
     """
     extracted = derive_parts(document.extracted, settings, derivations, document_facts)
     parts, previous_parts = extracted.parts, document.extracted.parts
@@ -116,7 +116,7 @@ def _derive_parts(
         name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
     }
     if not document.own_vectors and any(fact.name in document_facts for fact in list_context_facts(settings)):
-        # The chunks were embedded without the facts stated about the document.
+        # The chunks were embedded without the facts about the document.
         valid_vectors.pop(CHUNK_VECTORS.name, None)
     if extracted is document.extracted and len(valid_vectors) == len(document.vectors):
         return document
@@ -171,7 +171,7 @@ def _derive_parts_from_changed_facts(
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], TextVectors] | None,
 ) -> dict[str, dict[str, EmbeddedPart]]:
-    """Derive again the existing parts of stored documents that depend on ``changed_facts``, and embed their texts.
+    """Derive the stored parts of documents that depend on ``changed_facts`` again, and embed their texts.
 
     Returns the parts (what each derivation computes from a document) by document key and label (name and options) of
     the derivation. ``changed_facts`` are the new values, such as triples, by document key and kind of fact, None for a
@@ -242,7 +242,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
 
 
 def read_chunked_text(state: State, record: DocumentRecord, fact_names: Collection[str]) -> ChunkedText:
-    """Return a stored document with its text and chunks, and with the facts of these kinds that are stated about it."""
+    """Return a stored document with its text and chunks, and with the facts about it of these kinds."""
     stated_facts = facts.iter_document_facts(state, record) if fact_names else ()
     facts_by_name = {fact.name: value for fact, _, value in stated_facts if fact.name in fact_names}
     return load_chunked_text(state, record, facts_by_name)

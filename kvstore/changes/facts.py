@@ -209,7 +209,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
 
 
 class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
-    """The kind of fact with the edges that the user stated, by tree and the normal forms of both names."""
+    """The kind of fact with the edges that the user asserted, by tree and the normal forms of both names."""
 
     name = "edge"
     plural = "edges"
@@ -225,7 +225,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge
 
     def scan(self, state: State) -> Iterator[tuple[EdgeKey, StatedEdge]]:
-        """Yield the edges that the user stated, in order of their keys."""
+        """Yield the edges that the user asserted, in order of their keys."""
         edges = {edge.key: edge for _, _, edge in state.forest.iter_stated_edges()}
         yield from sorted(edges.items())
 
@@ -270,7 +270,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return state.forest.find_edge_nodes(tree, child_entity, parent_entity)
 
     def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
-        """Return the edge that the user stated between two names in a tree, or None if it is not stated."""
+        """Return the edge between two names in a tree, or None if the user did not assert it."""
         nodes = self.find_nodes(state, key)
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
@@ -279,7 +279,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return (value.child, "tree"), (value.parent, "tree")
 
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
-        """Withdraw the user's statement of an edge; the edge remains if documents also state it.
+        """Withdraw the user's assertion of an edge; the edge remains if documents also assert it.
 
         Tree nodes that no edge needs are unlinked from their entities.
         """
@@ -288,7 +288,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         context.linker.remove_node_addresses(context.forest.remove_user_edge(*nodes))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
-        """Store an edge as stated by the user, and link its new tree nodes to their entities.
+        """Store an edge as asserted by the user, and link its new tree nodes to their entities.
 
         ``ids`` has the entities of its names, by key (normal form).
         """
@@ -299,7 +299,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
 
 
 class _StatedAliases(StatedFact[str, Alias]):
-    """The kind of fact with the aliases and merges that the user stated, by the normal form of the alias."""
+    """The kind of fact with the aliases and merges that the user added, by the normal form of the alias."""
 
     kinds = (ALIAS,)
     name = "alias"
@@ -374,9 +374,9 @@ class _StatedAliases(StatedFact[str, Alias]):
         return all(state.filter.find(key) is not None for key in required_names)
 
     def check_consistency(self, value: Alias, get_stated: Callable[[str], Alias | None]) -> None:
-        """Raise InputError if following the stated aliases from the entity leads back to the alias.
+        """Raise InputError if following the user's aliases from the entity leads back to the alias.
 
-        ``get_stated`` returns the alias or merge stated under a key, or None if it is not stated.
+        ``get_stated`` returns the alias or merge of a name, given as its normal form, or None if it has none.
         """
         key = value.target
         while key != value.key:
@@ -387,7 +387,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         raise InputError(f"{value.entity!r} is already an alias of {value.name!r}; a name cannot be an alias of itself")
 
     def find(self, state: State, key: str) -> Alias | None:
-        """Return the alias or merge stated under this key, the normal form of a name, or None if it is not stated."""
+        """Return the alias or merge of the name with the normal form ``key``, or None if it has none."""
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
@@ -434,7 +434,7 @@ def find_fact_kind(line: ExportLine) -> Fact[Any, Any]:
 
 
 def list_document_fact_kinds() -> list[DocumentFact[Any]]:
-    """Return the kinds of facts that are stated about a document and removed with it, such as triples."""
+    """Return the kinds of facts that are about a document and are removed with it, such as triples."""
     return [fact for fact in list_stated_fact_kinds() if isinstance(fact, DocumentFact)]
 
 
@@ -453,7 +453,7 @@ def list_present_fact_kinds(state: State) -> list[DocumentFact[Any]]:
 
 
 def iter_document_facts(state: State, *documents: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], str, Any]]:
-    """Yield each fact stated about the documents in addition to their texts: its kind, document key and value."""
+    """Yield each fact about the documents, in addition to their texts: its kind, document key and value."""
     keys = [records.encode_u64(record.id) for record in documents]
     for fact in list_present_fact_kinds(state):
         for key, value in zip(keys, state.lmdb.get_many(fact.tables[0], keys), strict=True):

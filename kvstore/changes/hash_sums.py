@@ -17,7 +17,7 @@ from ..storage.view import View
 MASK = (1 << 64) - 1
 #: The number of partitions of rows by their hash. Only rows of partitions with different sums are compared.
 _NUM_PARTITIONS = 256
-#: The maximum length of an array of sums, per existing key.
+#: The maximum length of an array of sums, per stored key.
 _MAX_ELEMENTS_PER_KEY = 64
 
 Row = TypeVar("Row", bound=Hashable)

@@ -1,7 +1,7 @@
 """Pending changes, which :class:`~kvstore.changes.changes.Changes` applies together, each by its key.
 
-In: extracted documents, and what the user states. On disk: nothing. The last of several changes to one key counts. A
-transaction keeps applied changes until the commit, to apply them again if the map has to grow.
+In: extracted documents, and the facts that the user adds or removes. On disk: nothing. The last of several changes to
+one key counts. A transaction keeps applied changes until the commit, to apply them again if the map has to grow.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
 
 
 def has_same_text(state: State, existing_document: ValidDocument | DocumentRecord, document: ValidDocument) -> bool:
-    """True if the existing document, pending or stored in ``state``, has the same text as its replacement."""
+    """True if a document has the same text as ``existing_document``, which is pending or stored in ``state``."""
     if isinstance(existing_document, ValidDocument):
         return existing_document.text == document.text
     return (

@@ -126,7 +126,7 @@ class _OldDocument(NamedTuple):
 
 
 class _Rebuilder:
-    """Rebuilds a store from the facts (data that users stated) of an old state, within one write transaction."""
+    """Rebuilds a store from the facts (data that users added) of an old state, within one write transaction."""
 
     def __init__(self, old_state: State, view: WriteTransaction, embed: Embed) -> None:
         """Create a rebuilder of ``old_state`` in ``view``; ``embed`` computes the vectors that cannot be read."""
@@ -140,7 +140,7 @@ class _Rebuilder:
         """Clear all tables except META, refill them from the old state, and return the report.
 
         By their dependencies, the order is: settings, indexes, texts that models wrote, documents, other data that
-        users stated, and the numbers of lookups of entities.
+        users added, and the numbers of lookups of entities.
         """
         counters = self._load_counters()
         if not self._view.count(tables.META):  # a new file

@@ -30,7 +30,7 @@ class LogicalNames:
         return self._state.entities.get(entity).key
 
     def name_document(self, document: int, /) -> LogicalName:
-        """Return the key of a document; empty for ``USER``, the id that marks statements of the user."""
+        """Return the key of a document; empty for ``USER``, the pseudo-document of facts that the user added."""
         return "" if document == USER else self._documents[document].key
 
     def name_chunk(self, chunk: int, /) -> LogicalName:

@@ -211,7 +211,7 @@ class State(ClosedOnExit):
 
     @cached_property
     def aliases(self) -> Aliases:
-        """The aliases and merges that the user stated."""
+        """The aliases and merges that the user added."""
         from .names.aliases import Aliases
 
         return Aliases(self.lmdb)

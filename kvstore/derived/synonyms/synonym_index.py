@@ -1,8 +1,8 @@
 """The build and refresh of the index of kind ``synonyms``.
 
 In: the names of a store's entities, and its embedder. Out: the content of the index file, see :mod:`.synonym_graph`. A
-name is embedded once, in the form that the store shows; existing vectors are kept. The graph finds the pairs, so their
-number and the time grow linearly with the number of names.
+name is embedded once, in the form that the store shows; vectors of earlier builds are kept. The graph finds the pairs,
+so their number and the time grow linearly with the number of names.
 """
 
 from __future__ import annotations

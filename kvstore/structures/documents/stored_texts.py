@@ -19,8 +19,8 @@ _RAW_WINDOW = -zlib.MAX_WBITS
 def encode_stored_text(text: bytes) -> bytes:
     """Encode the text of a document (UTF-8) for its record, without the checksum.
 
-    The result is a byte that names the encoding, and the text. It is compressed if that makes it shorter, unless it is
-    longer than MAX_COMPRESSED_TEXT.
+    The result is a byte that identifies the encoding, and the text. It is compressed if that makes it shorter, unless
+    it is longer than MAX_COMPRESSED_TEXT.
     """
     compressed_text = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
     return DEFLATED + compressed_text if len(compressed_text) < len(text) else PLAIN + text

@@ -70,7 +70,7 @@ class StatedEdge:
 
 
 class Assertion(NamedTuple):
-    """One assertion of an edge: the document (or USER), its kind, its confidence and its span in the text."""
+    """One assertion of an edge: its document (or USER, the user), kind, confidence, and span in the text."""
 
     document: int
     kind: str

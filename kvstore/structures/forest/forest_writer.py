@@ -103,7 +103,7 @@ class ForestWriter(ViewWriter, Forest):
         return child_node, parent_node
 
     def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodeEntityPairs) -> None:
-        """Remove all assertions of an edge by one document (or USER).
+        """Remove all assertions of an edge by one document, or by the user (``document`` is USER).
 
         The edge remains, with a new strength, if another document or the user asserts it. Otherwise the edge is
         removed, and so are its two nodes if they have no other edge. Each removed node is appended to ``removed_nodes``

@@ -161,7 +161,7 @@ class GenerationRows:
     def read_numbers(
         self, table: str, keys: Sequence[bytes], num_columns: int
     ) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Return the positions of the existing keys in ``keys``, and the rows of these keys.
+        """Return the indexes in ``keys`` of the keys that have a row, and these rows.
 
         A row has ``num_columns`` integers; -1 represents a missing value (nil).
         """

@@ -135,7 +135,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     companion_of: str = ""
 
     def renew_record(self, record: IndexRecord) -> IndexRecord:
-        """Return the record of the index after a repair renumbered ids, so that kvstore rejects all existing files.
+        """Return the record of the index after a repair renumbered ids, so that kvstore rejects all older files.
 
         It has no tokens (of valid files), and the next epoch (the number of renumberings).
         """

@@ -83,11 +83,11 @@ class ChunkSegments:
 
 
 class _MergePlan(NamedTuple):
-    """A plan for the chunks of the existing file in the next file; new chunks are added to it.
+    """A plan for how the chunks of the old file are stored in the next file, which also gets the new chunks.
 
     The codes ``merged_rows`` of several parts are merged; ``base`` is the graph of the first of them, if its links can
-    be reused. ``coverage`` describes these and the ``unchanged_parts``. ``old_parts`` are all existing parts, to fall
-    back on if the build is cancelled.
+    be reused. ``coverage`` describes these and the ``unchanged_parts``. ``old_parts`` are all parts of the old file, to
+    fall back on if the build is cancelled.
     """
 
     unchanged_parts: Sequence[FilePart] = ()
@@ -174,7 +174,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         """Return the segments (HNSW graphs) of an index file, with an empty cache for vectors of chunks added later.
 
         ``stored_content`` is the file's header, arrays and parts. Raises IndexUnavailableError if a segment does not
-        have the number of vectors that the file states.
+        have the number of vectors that the header of the file specifies.
         """
         coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored_content.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored_content.parts]

@@ -76,18 +76,18 @@ class Aliases(ViewReader):
     """The aliases of one view, a snapshot or a write transaction."""
 
     def get(self, key: str) -> Alias | None:
-        """Return the alias or merge that the user stated for the name ``key`` (a normal form), or None."""
+        """Return the alias or merge of the name with the normal form ``key``, or None if it has none."""
         encoded_key = key.encode()
         value = self._view.get(tables.ALIASES, encoded_key)
         return None if value is None else Alias(*records.unpack(value, tables.ALIASES, encoded_key))
 
     def iter_all(self) -> Iterator[tuple[str, Alias]]:
-        """Yield the normal form of each name that is an alias, and the alias as stated, in byte order."""
+        """Yield the normal form of each name that is an alias, and the alias as typed, in byte order."""
         for key, value in self._view.scan(tables.ALIASES):
             yield bytes(key).decode(), Alias(*records.unpack(value, tables.ALIASES, bytes(key)))
 
     def list_direct_aliases(self, target: str) -> list[str]:
-        """Return the stated direct aliases of the entity ``target``, sorted; all names are normal forms."""
+        """Return the direct aliases of the entity ``target``, sorted; all names are normal forms."""
         key = target.encode()
         value = self._view.get(tables.ALIAS_MEMBERS, key)
         names: list[str] = [] if value is None else records.unpack(value, tables.ALIAS_MEMBERS, key)
@@ -102,7 +102,7 @@ class Aliases(ViewReader):
         """Yield the names that ``key`` leads to by aliases, one step at a time; all names are normal forms.
 
         The first is the name that ``key`` is an alias of; nothing is yielded if ``key`` is not an alias. Raises
-        CorruptionError if the stated aliases form a cycle.
+        CorruptionError if the aliases form a cycle.
         """
         seen = {key}
         while (alias := self.get(key)) is not None:
@@ -141,13 +141,13 @@ class AliasWriter(ViewWriter, Aliases):
     """The aliases of one write transaction."""
 
     def put(self, alias: Alias) -> None:
-        """Store a stated alias, by its name and among the aliases of its entity; the name must not be an alias yet."""
+        """Store an alias, by its name and among the aliases of its entity; the name must not be an alias yet."""
         fields = [alias.name, alias.entity, alias.kind]
         self._write_view.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
         self._put_direct_aliases(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
-        """Remove a stated alias, by its name and from the aliases of its entity."""
+        """Remove an alias, by its name and from the aliases of its entity."""
         self._write_view.delete(tables.ALIASES, alias.key.encode())
         remaining_aliases = [name for name in self.list_direct_aliases(alias.target) if name != alias.key]
         self._put_direct_aliases(alias.target, remaining_aliases)

@@ -51,7 +51,7 @@ class LayerSearch(NamedTuple):
 
 
 class NearestNodesRequest(ReadRequest[LayerSearch]):
-    """A request for the ``count`` existing nodes of each layer nearest to a unit vector.
+    """A request for the ``count`` nodes of each layer that are nearest to a unit vector and still exist.
 
     Searches the entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates that the
     search of a layer remembers. Raises IndexUnavailableError if there is no usable graph and it is too large to build
@@ -64,7 +64,7 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
     ef: int
 
     def fetch(self, state: State) -> LayerSearch:
-        """Return the existing nodes nearest to the question in each layer (entities, then the levels of communities).
+        """Return the nodes nearest to the question that exist, by layer (entities, then the levels of communities).
 
         This is the hierarchical search of ArchRAG, section 3.2.1. If the file of the search graph is unusable, the
         graph is built in memory. Raises IndexUnavailableError if the graph cannot be built in memory either.
@@ -88,7 +88,7 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
         return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)
 
     def _search_layers(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
-        """Return the nearest existing nodes (entities or communities) of each searched layer, best first.
+        """Return the nearest nodes (entities or communities) of each searched layer that exist, best first.
 
         ``graph`` is the search graph over both. Communities with a report by a model are ranked by the vector of the
         report. If deleted nodes leave too few nodes, the search is repeated for more, at most :data:`_MAX_RETRIES`
@@ -125,10 +125,10 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
 def _select_existing_nodes(
     state: State, communities: Communities, layer: int, nodes: Sequence[tuple[int, float]]
 ) -> RankedNodes:
-    """Return the existing nodes among the ``nodes`` of a layer, with rounded cosines, in the same order.
+    """Return the ``nodes`` of a layer that still exist, with rounded cosines, in the same order.
 
-    The nodes of layer 0 are entities, and those of other layers are communities. A node that does not exist was deleted
-    after the graph was built.
+    The nodes of layer 0 are entities, and those of other layers are communities. The others were deleted after the
+    graph was built.
     """
     ids = [node for node, _ in nodes]
     if layer:  # communities

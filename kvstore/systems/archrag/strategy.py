@@ -135,7 +135,7 @@ class ArchragStrategy:
         return build_distilled_evidence(evidence, points, distiller.trace)
 
     def _find_nearest_nodes(self, query: Query) -> _NearestLayers:
-        """Return the existing entities and communities nearest to the question, by layer of the search graph.
+        """Return the entities and communities nearest to the question that exist, by layer of the search graph.
 
         Layer 0 has the entities; each layer above has a level of communities (ArchRAG, section 3.2.1).
         """

@@ -254,7 +254,7 @@ class _PoolBuilder:
         return range(record.first_chunk, record.last_chunk + 1)
 
     def _iter_stored_chunks(self, abstract: int) -> Iterator[int]:
-        """Yield the existing chunks that an abstract summarizes, ids ascending.
+        """Yield the chunks that an abstract summarizes and that exist, ids ascending.
 
         The record of an abstract above the leaves must be cached.
         """

@@ -69,8 +69,8 @@ class _StateCache:
 class Communities(StoredCommunities):
     """The communities of one build of the index in one state of the store; their ids are their numbers in that build.
 
-    A member or chunk *exists* if the state contains it. A community is *visible* if it has an existing member and,
-    unless it was built without chunks, an existing chunk. A *newer* chunk was added after the build.
+    A member or chunk *exists* if the state contains it. A community is *visible* if one of its members exists and,
+    unless it was built without chunks, one of its chunks. A *newer* chunk was added after the build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
@@ -87,11 +87,11 @@ class Communities(StoredCommunities):
         return communities
 
     def get_key(self, community: int) -> str:
-        """Return the key of a community in statements, such as ``1/vienna``: level and first existing member."""
+        """Return the key of a community in statements, such as ``1/vienna``: level and first member that exists."""
         return self.get_keys([community])[0]
 
     def get_keys(self, communities: Sequence[int]) -> list[str]:
-        """Return the key of each community, such as ``1/vienna``: its level, and its first existing member by name."""
+        """Return the key of each community, such as ``1/vienna``: level and first member by name that exists."""
         self.preload(communities)
         first_members = [self._get_record(community)[FIRST_MEMBER_FIELD] for community in communities]
         member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
@@ -122,7 +122,7 @@ class Communities(StoredCommunities):
         return self._iter_existing_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_strongest_members(self, communities: Sequence[int], count: int) -> list[list[int]]:
-        """Return the first ``count`` existing members (entities) of each community, by the weight of their edges."""
+        """Return the ``count`` members (entities) of each community that exist and have the most edge weight."""
         rows = self._rows.get_many(MEMBERS, list(map(records.encode_u32, communities)))
         members = [(row or ())[: 2 * count : 2] for row in rows]  # a row alternates entities and weights
         if self._is_current:
@@ -138,7 +138,7 @@ class Communities(StoredCommunities):
         ]
 
     def list_top_members(self, community: int) -> list[EntityRecord]:
-        """Return the entities that a report lists: undeleted members with the most edge weight, sorted by key."""
+        """Return the entities that a report lists: members with the most edge weight that exist, sorted by key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
         return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
 
@@ -154,14 +154,14 @@ class Communities(StoredCommunities):
         return list(iter_descriptions(self._state, keys, documents))
 
     def list_chunks(self, community: int) -> list[HomeChunk]:
-        """Return the existing chunks assigned to a community or to its descendants, largest share of names first.
+        """Return the chunks of a community or of its descendants that exist, largest share of names first.
 
         Chunks added after the build are included.
         """
         return self.list_chunk_groups([community])[0]
 
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[HomeChunk]]:
-        """Return, for each community, the existing chunks of it or its descendants, largest share of names first."""
+        """Return, by community, its chunks and those of its descendants that exist, largest share of names first."""
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
             existing_chunks = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
@@ -172,16 +172,16 @@ class Communities(StoredCommunities):
         ]
 
     def count_documents(self, community: int) -> int:
-        """Return the number of documents with an existing chunk assigned to a community or to its descendants."""
+        """Return the number of documents of which a chunk exists and belongs to a community or to its descendants."""
         records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
     def get_title(self, community: int) -> str:
-        """Return the title of a community: the names of its strongest existing members; see :meth:`get_titles`."""
+        """Return the title of a community: the names of its strongest members that exist; see :meth:`get_titles`."""
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
-        """Return the title of each community: the names of its strongest existing members; cached.
+        """Return the title of each community: the names of its strongest members that exist; cached.
 
         A name that contains another one, or is contained in it, is skipped.
         """
@@ -206,7 +206,7 @@ class Communities(StoredCommunities):
         return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
     def list_findings(self, community: int) -> list[Finding]:
-        """Return the findings (sentences that name two related members) whose chunks exist, strongest first."""
+        """Return the findings (sentences that mention two related members) whose chunks exist, strongest first."""
         return self._filter_existing(self._get_findings(community), lambda finding: finding.span.chunk)
 
     def list_extracted_spans(self, communities: Sequence[int]) -> list[list[StoredSpan]]:
@@ -238,7 +238,7 @@ class Communities(StoredCommunities):
         if not self._is_current and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
             return None  # a member that the report names was deleted
         used_descriptions = set(text.value.get("descriptions", ()))
-        # Most reports use none, and listing the existing ones is expensive.
+        # Most reports use none, and listing those that exist is expensive.
         if used_descriptions and used_descriptions - {sentence for _, sentence in self.list_descriptions(community)}:
             return None
         return text
@@ -327,7 +327,7 @@ class Communities(StoredCommunities):
         return sort_chunks(self._state, [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)])
 
     def list_entities(self) -> list[int]:
-        """Return the existing entities that were nodes of the graph, in a community or not, sorted by normal form."""
+        """Return the entities that exist and were nodes of the graph, in a community or not, sorted by normal form."""
         nodes = {records.U32.unpack(key)[0] for key, _ in self._rows.scan(ENTITY_COMMUNITIES)}
         return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 

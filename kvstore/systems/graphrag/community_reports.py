@@ -2,7 +2,7 @@
 
 In: a :class:`~.community_building.CommunityTree` over a state. Out: for every community a *summary* and *findings*. The
 summary is a set of sentences that together cover most of what its chunks share (:mod:`~kvstore.text.greedy_cover`).
-Each finding is a sentence that names both ends of one of the strongest relations between members (Edge et al. 2024,
+Each finding is a sentence that mentions both ends of one of the strongest relations between members (Edge et al. 2024,
 section 3.1.4, in which a model writes them).
 
 The sentences of a finest community come from its home chunks; coarser communities also choose from the sentences chosen
@@ -45,7 +45,7 @@ MAX_NAMED_MEMBERS, _DIGEST_VERSION = 20, b"community 1"
 
 
 class Finding(NamedTuple):
-    """A sentence that names two members (entities) of a community; ``weight`` is the weight of their edge."""
+    """A sentence that mentions two members (entities) of a community; ``weight`` is the weight of their edge."""
 
     entities: tuple[int, int]
     weight: int
@@ -128,7 +128,7 @@ class _EntityRelation(NamedTuple):
 
 
 class _FindingCandidate(NamedTuple):
-    """An edge of the entity graph (its weight, and its two nodes, smaller first), and a sentence that names both nodes.
+    """An edge of the entity graph (its weight and its two nodes, smaller first), and a sentence that mentions both.
 
     It becomes a finding of a report if it is among the strongest.
     """
@@ -297,7 +297,7 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 def _match_sentences(
     relations: Iterable[_EntityRelation], sentences: Sequence[_CandidateSentence], assertions: _Assertions
 ) -> Iterator[_FindingCandidate]:
-    """Yield each relation with the best sentence that names both of its nodes, at most 2 · MAX_FINDINGS relations.
+    """Yield each relation with the best sentence that mentions both of its nodes, at most 2 · MAX_FINDINGS relations.
 
     Relations without such a sentence are omitted, and very short and very long sentences are ignored. A sentence that
     asserts the relation (at a position in ``assertions``) is preferred to a sentence that only names both nodes;
@@ -326,7 +326,7 @@ def _match_sentences(
 def _select_findings(relations: Sequence[_FindingCandidate]) -> list[_FindingCandidate]:
     """Return the strongest relations with distinct sentences, at most :data:`MAX_FINDINGS`, strongest first.
 
-    A relation is an edge between two entities, with a sentence that names both.
+    A relation is an edge between two entities, with a sentence that mentions both.
     """
     strongest_by_span: dict[StoredSpan, _FindingCandidate] = {}
     for relation in sorted(relations, key=lambda relation: (-relation.weight, relation.nodes)):

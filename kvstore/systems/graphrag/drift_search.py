@@ -76,7 +76,7 @@ class DriftStrategy:
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
         with query.trace.step("primer") as step:
-            # A round follows up at most ``width`` members, and none that the question names.
+            # A round follows up at most ``width`` members, and none that the question mentions.
             max_members = int(option(query, self, "width")) + len(starts)
             primer = query.reading.fetch(NearestCommunitiesRequest(query.vector, _NUM_PRIMER_COMMUNITIES, max_members))
             step.detail, step.count = "; ".join(community.title for community in primer), len(primer)

@@ -1,7 +1,7 @@
 """Strategy ``local``: from the entities in a question to their chunks, relations and communities (GraphRAG).
 
-The search starts at the entities that the question names. If these are fewer than ``entities``, the entities that its
-nearest chunks mention are added; the published search takes the entities with the nearest descriptions (Edge et al.
+The search starts at the entities that the question mentions. If these are fewer than ``entities``, the entities that
+its nearest chunks mention are added; the published search takes the entities with the nearest descriptions (Edge et al.
 2024; microsoft/graphrag, "Local Search"). The result is divided by shares among three kinds of text: reports of the
 communities that most of the entities belong to, lines about the entities from the forest and from descriptions that a
 model wrote (EXTRACT descriptions), and chunks.
@@ -69,7 +69,7 @@ _RELATIONS_SHARE = 0.35
 class StartEntity(NamedTuple):
     """An entity that the search starts at, its key (normal form of the name), and its weight in scores.
 
-    ``is_named`` is True if the question names it.
+    ``is_named`` is True if the question mentions it.
     """
 
     entity: int
@@ -178,7 +178,7 @@ class LocalStrategy:
 
 
 def find_question_entities(query: Query) -> list[StartEntity]:
-    """Return the entities that a question names, rarest first."""
+    """Return the entities that a question mentions, rarest first."""
     names = recognize_entities(query)
     return [
         StartEntity(entity, name.key, weight=1.0, is_named=True)

@@ -2,7 +2,7 @@
 
 In: a query. Out: hits of kind ``summary``, in order of document key and offset, each with the spans of its sentences.
 :mod:`~kvstore.retrieval.cover` chooses the sentences from all allowed documents, as from one text, so content that
-several documents share is stated once. Words of a question about something specific count twice.
+several documents share is included once. Words of a question about something specific count twice.
 
 The sentences are grouped by the parts of the documents that contain them. The abstract trees are cut so that there are
 at most as many parts as hits requested (RAPTOR, Sarthi et al. 2024, also reads such a tree from the top). If the

@@ -200,7 +200,7 @@ class TopicIndex(GenerationIndex[Topics]):
 def _build_related_tree(
     chunks: OrderedChunks, mentions: EntityMentions, vectors: Matrix, method: str, size: int, first_id: int
 ) -> RelatedTree:
-    """Return the tree of topics of related content: sentences that name the same entity, grouped by ``vectors``.
+    """Return the tree of topics of related content: sentences that mention the same entity, grouped by ``vectors``.
 
     ``mentions`` are the mentions of entities in the chunks, ``method`` and ``size`` the options of the index, and
     ``first_id`` the id of the tree's first topic.

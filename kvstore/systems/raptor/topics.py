@@ -1,9 +1,9 @@
 """The topics of one generation, filtered to what one state contains.
 
-In: a generation of the ``topics`` index and a state. Out: topics by level, limited to what still exists. Topics without
-an existing chunk are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used only
-while all its sources exist. A chunk newer than the generation is assigned to the topic of its nearest older chunk and,
-in the tree of related content, to the topics of its names.
+In: a generation of the ``topics`` index and a state. Out: topics by level, limited to what still exists. Topics of
+which no chunk exists are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used
+only while all its sources exist. A chunk newer than the generation is assigned to the topic of its nearest older chunk
+and, in the tree of related content, to the topics of its names.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NUM_NEIGHBORS, _NEIGHBORS_FACTOR = 32, 8
 class Topics:
     """The topics of one build of the index in one state of the store.
 
-    A chunk *exists* if the state contains it, and a topic is *visible* if it contains an existing chunk. A *newer*
+    A chunk *exists* if the state contains it, and a topic is *visible* if one of its chunks exists. A *newer*
     chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics are
     the topics of level 0. A topic is identified by its id, which counts from 0 in that build.
     """
@@ -86,7 +86,7 @@ class Topics:
             raise _make_missing_error(next_id)
 
     def list_level(self, level: int, *, in_related_tree: bool = False) -> list[int]:
-        """Return the topics at a level (0: the finest) that have existing chunks.
+        """Return the visible topics at a level (0: the finest).
 
         Together they contain every chunk. With ``in_related_tree``, they are from the tree of sentences about the same
         entities, and contain every chunk that shares an entity with another.
@@ -96,13 +96,13 @@ class Topics:
     def select_finest_topics(self, limit: int) -> list[int]:
         """Return the topics of the finest level with at most ``limit`` topics of similar content.
 
-        If no level has so few, they are the largest topics of the coarsest level. Topics without an existing chunk are
-        omitted.
+        If no level has so few, they are the largest topics of the coarsest level. Topics that are not visible
+        are omitted.
         """
         return list(filter(self.is_visible, self.trees.select_finest_topics(limit).tolist()))
 
     def list_roots(self, *, in_related_tree: bool = False) -> list[int]:
-        """Return the topics without a parent in one tree, except topics without an existing chunk.
+        """Return the visible topics without a parent in one tree.
 
         With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
         """
@@ -135,11 +135,11 @@ class Topics:
         return self.trees.is_in_related_tree(topic)
 
     def list_children(self, topic: int) -> list[int]:
-        """Return the children of a topic that contain existing chunks, ascending; empty for a topic of level 0."""
+        """Return the visible children of a topic, ascending; empty for a topic of level 0."""
         return list(filter(self.is_visible, self.trees.list_children(topic)))
 
     def is_visible(self, topic: int) -> bool:
-        """True if a topic contains an existing chunk, possibly one added after the build."""
+        """True if a chunk of a topic still exists, or one was assigned to it after the build."""
         if not self._may_have_changed:
             return True
         return any(
@@ -148,11 +148,11 @@ class Topics:
         )
 
     def count_chunks(self, topic: int) -> int:
-        """Return the number of existing chunks in a topic."""
+        """Return the number of chunks in a topic that still exist."""
         return len(self.list_chunks(topic)) if self._may_have_changed else int(self.trees.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
-        """Return (topics, chunks) whose vectors add up to the sum of the vectors of a topic's existing chunks.
+        """Return (topics, chunks) whose vectors add up to the sum of the vectors of a topic's remaining chunks.
 
         The vector of a returned topic is its stored sum, which is valid if none of its chunks changed. A topic with few
         chunks has no stored sum, and is replaced by its chunks. A changed topic is replaced by its children if these
@@ -174,7 +174,7 @@ class Topics:
         return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._iter_rows(topics)]
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the existing chunks in a topic; chunks that were added after the build come last."""
+        """Return the chunks in a topic that still exist; chunks that were added after the build come last."""
         chunks: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
         for leaf in self.trees.iter_leaves(topic):
@@ -405,7 +405,7 @@ class Topics:
         display = load_display_entities(self._state)
         leaves_by_chunk: dict[int, list[int]] = {}
         for chunk in self._newer_chunks:
-            # An alias counts as the entity that it names.
+            # An alias counts as the entity that it refers to.
             entities = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_occurrences(chunk))
             leaves = sorted({self._leaf_by_entity[entity] for entity in entities if entity in self._leaf_by_entity})
             visible_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.trees.list_chunks(leaf)))]
