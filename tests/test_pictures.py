@@ -125,6 +125,14 @@ def test_every_format_holds_any_name(form: str, hostile_network: EntityNetwork) 
         }
 
 
+def test_networkx_reads_graphml(hostile_network: EntityNetwork) -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.parse_graphml(format_network("graphml", hostile_network, "Around"))
+    labels = networkx.get_node_attributes(graph, "label")
+    edges = {(labels[source], labels[target]): data["tree"] for source, target, data in graph.edges(data=True)}
+    assert edges["Middle", "Lower"] is False and list(edges.values()).count(True) == 1
+
+
 def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(store.path)
     network = build_network_around(store, "Darjeeling")

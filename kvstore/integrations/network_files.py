@@ -5,7 +5,7 @@ In: an :class:`~.entity_network.EntityNetwork` and a title. Out: the text of a f
 yEd, networkx and igraph), ``gexf`` (1.3, of Gephi), ``json`` (nodes and links by name).
 
 In all data formats an edge has its trees, links, number of passages and score. An edge that a tree contains is directed
-from the lower entity to the higher.
+from the lower entity to the higher. Other edges have no direction, except in GraphML.
 """
 
 from __future__ import annotations
@@ -192,11 +192,11 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
             attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
             yield f'    <node id="{ids[node.name]}">{attributes}</node>'
         for edge in network.edges:
-            direction = "" if edge.is_solid else ' directed="false"'
+            # networkx rejects a graph with edges of both kinds; ``tree`` tells which edges have a direction.
             attributes = "".join(
                 f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
             )
-            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}"{direction}>{attributes}</edge>'
+            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}">{attributes}</edge>'
         yield "  </graph>"
         yield "</graphml>"
 
