@@ -26,12 +26,13 @@ from .units import UNITS, StoredUnit
 
 #: The maximum number of chunks of an entity on a path; an entity with more is ignored.
 _MAX_CHUNKS = 2000
-#: Bits of an edge of the passage graph, which say how a chunk mentions an entity: in its title, and possibly in a unit.
-_TITLE_BITS = edges.TITLE_WHOLE | edges.TITLE_PART
-_MENTION_BITS = np.uint16(edges.CAPITALIZED | _TITLE_BITS)
+#: Flags of an edge of the passage graph that count as a mention of the entity in a unit: the title mentions the entity,
+#: or the text mentions it with a capital. A name only in lower case or in a heading does not count.
+_TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
+_MENTION_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
 
-#: The chunks that can mention an entity in a unit, each with the mention bits of its edge to the entity.
-_MentionBitsByChunk = Mapping[int, int]
+#: The chunks whose units can mention an entity, each with the flags of its edge to the entity (the mention bits).
+_EdgeFlagsByChunk = Mapping[int, int]
 
 
 class UnitAvailability(NamedTuple):
@@ -148,16 +149,16 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         """
         units = state.get_part(UNITS)
         edges_to_chunks = [
-            (entity, chunk, mention_bits)
-            for entity, bits_by_chunk in self._read_mention_bits(state).items()
-            for chunk, mention_bits in self._select_nearest_chunks(state, bits_by_chunk).items()
+            (entity, chunk, edge_flags)
+            for entity, flags_by_chunk in self._read_edge_flags(state).items()
+            for chunk, edge_flags in self._select_nearest_chunks(state, flags_by_chunk).items()
         ]
         units_by_chunk = _list_units(state, {chunk for _, chunk, _ in edges_to_chunks})
         # If the title mentions the entity, all units of the chunk count, and the names in the chunk are not needed.
-        units.load_names(chunk for _, chunk, mention_bits in edges_to_chunks if not mention_bits & _TITLE_BITS)
+        units.load_names(chunk for _, chunk, edge_flags in edges_to_chunks if not edge_flags & _TITLE_FLAGS)
         ids_by_entity: dict[int, list[int]] = {entity: [] for entity in self.entities}
-        for entity, chunk, mention_bits in edges_to_chunks:
-            mentioning_units = _list_mentioning_units(state, entity, units_by_chunk[chunk], mention_bits)
+        for entity, chunk, edge_flags in edges_to_chunks:
+            mentioning_units = _list_mentioning_units(state, entity, units_by_chunk[chunk], edge_flags)
             ids_by_entity[entity] += [unit.id for unit in mentioning_units]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
@@ -165,48 +166,48 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         """Return the ids of the chunks whose units (sentences) are in ``answer``."""
         return answer.batch.chunks
 
-    def _read_mention_bits(self, state: State) -> dict[int, _MentionBitsByChunk]:
-        """Return, by entity, the chunks that can mention it in a unit (sentence), each with its mention bits.
+    def _read_edge_flags(self, state: State) -> dict[int, _EdgeFlagsByChunk]:
+        """Return, by entity, the chunks whose units (sentences) can mention it, each with the flags of its edge.
 
-        The mention bits of the edge between entity and chunk in the passage graph say how the chunk mentions the
-        entity. Only chunks that the query's condition allows are returned, and none for an entity in more than
-        :data:`_MAX_CHUNKS` chunks.
+        The edge is that of the passage graph between entity and chunk. Its flags say how the chunk mentions the entity.
+        A chunk is returned if it mentions the entity in its title, or with a capital in the text, and if the query's
+        condition allows the chunk. An entity in more than :data:`_MAX_CHUNKS` chunks has none.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)
-        bounds, chunks, mention_bits = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
-        is_mention = (mention_bits & _MENTION_BITS) != 0
+        bounds, chunks, edge_flags = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
+        is_mention = (edge_flags & _MENTION_FLAGS) != 0
         if state.allowed is not None:
             is_mention &= state.allowed.get_chunk_mask(chunks)
         # The edges of entity i are from ``bounds[i]`` to before ``bounds[i + 1]``.
-        bits_by_entity: dict[int, _MentionBitsByChunk] = {}
+        flags_by_entity: dict[int, _EdgeFlagsByChunk] = {}
         for entity, start, stop in zip(self.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mask = is_mention[start:stop]
-            bits_by_entity[entity] = dict(
-                zip(chunks[start:stop][mask].tolist(), mention_bits[start:stop][mask].tolist(), strict=True)
+            flags_by_entity[entity] = dict(
+                zip(chunks[start:stop][mask].tolist(), edge_flags[start:stop][mask].tolist(), strict=True)
             )
-        return bits_by_entity
+        return flags_by_entity
 
-    def _select_nearest_chunks(self, state: State, bits_by_chunk: _MentionBitsByChunk) -> _MentionBitsByChunk:
-        """Return the ``max_chunks`` chunks in ``bits_by_chunk`` nearest to the question, with their mention bits."""
-        if len(bits_by_chunk) <= self.max_chunks:
-            return bits_by_chunk
+    def _select_nearest_chunks(self, state: State, flags_by_chunk: _EdgeFlagsByChunk) -> _EdgeFlagsByChunk:
+        """Return the ``max_chunks`` chunks in ``flags_by_chunk`` nearest to the question, with their flags."""
+        if len(flags_by_chunk) <= self.max_chunks:
+            return flags_by_chunk
         # This search uses vectors in memory or in an index, and avoids reading them from the store.
-        chunk_set = ChunkList(np.array(sorted(bits_by_chunk), np.uint64))
+        chunk_set = ChunkList(np.array(sorted(flags_by_chunk), np.uint64))
         nearest, _ = find_nearest_chunks(state, self.vector, self.max_chunks, chunk_set)
-        return {chunk: bits_by_chunk[chunk] for chunk, _ in nearest}
+        return {chunk: flags_by_chunk[chunk] for chunk, _ in nearest}
 
 
 def _list_mentioning_units(
-    state: State, entity: int, units: Sequence[StoredUnit], mention_bits: int
+    state: State, entity: int, units: Sequence[StoredUnit], edge_flags: int
 ) -> Sequence[StoredUnit]:
     """Return the units (sentences) of a chunk that mention an entity, or all if the document's title mentions it.
 
-    ``mention_bits`` say how the chunk mentions the entity, such as in its title or in lower case.
+    ``edge_flags`` say how the chunk names the entity, such as in its title or in lower case.
     """
-    if mention_bits & _TITLE_BITS:
+    if edge_flags & _TITLE_FLAGS:
         return units
-    is_always_capitalized = not mention_bits & edges.LOWER
+    is_always_capitalized = not edge_flags & edges.LOWER
     return state.get_part(UNITS).find_units_mentioning(entity, units, is_always_capitalized)
 
 

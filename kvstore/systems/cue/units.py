@@ -100,7 +100,7 @@ class _DocumentUnits:
         texts_by_ordinal = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages)
         return {ordinal: chunk_texts for ordinal, chunk_texts in texts_by_ordinal if chunk_texts is not None}
 
-    def find_ordinal(self, number: int) -> int:
+    def find_chunk_ordinal(self, number: int) -> int:
         """Return the ordinal of the chunk that contains a unit (sentence), given its number in the document, from 0."""
         return bisect_right(self.unit_offsets, number) - 1
 
@@ -172,14 +172,15 @@ class Units:
         return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
-        """Return the units (sentences) with these ids, in the same order."""
+        """Return the units (sentences or clauses) with these ids, in the same order."""
         split_ids = list(map(split_vector_id, ids))  # (document, number of the unit in it)
         documents = self._load_document_units(document for document, _ in split_ids)
         units = []
         for document, number in split_ids:
             document_units = documents[document]
-            ordinal = document_units.find_ordinal(number)
-            units.append(document_units.get_unit(ordinal, number - document_units.unit_offsets[ordinal]))
+            chunk_ordinal = document_units.find_chunk_ordinal(number)
+            number_in_chunk = number - document_units.unit_offsets[chunk_ordinal]
+            units.append(document_units.get_unit(chunk_ordinal, number_in_chunk))
         return units
 
     def list_texts(self, ids: Iterable[int]) -> list[str]:
