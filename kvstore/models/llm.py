@@ -67,10 +67,10 @@ class ModelAnswer(NamedTuple):
 
 
 class LanguageModel:
-    """A model of one server."""
+    """A client of one language model on one server."""
 
     def __init__(self, name: str, *, timeouts: Timeouts, base_url: str | None = None) -> None:
-        """Prepare requests to the model ``name`` of the server ``base_url``; ``timeouts`` limit each request.
+        """Create a client of the model ``name`` on the server ``base_url``; ``timeouts`` limit each request.
 
         The default address is in the environment variable ``KVSTORE_LLM_URL``. Raises ModelError if the address, the
         key or a timeout is invalid.

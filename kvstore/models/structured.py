@@ -30,7 +30,7 @@ _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
 MAX_FAILURES = 10
 #: The number of attempts at one request, and the temperature of a repeated prompt: at 0, a model repeats its answer.
 _MAX_ATTEMPTS, _REPEAT_TEMPERATURE = 2, 0.7
-#: The number of consecutive invalid answers to first prompts after which requests begin with the simpler prompt.
+#: The number of consecutive invalid answers to first prompts after which requests begin with the retry prompt.
 _MAX_INVALID_FIRST_ANSWERS = 3
 
 
@@ -46,8 +46,9 @@ class StructuredPrompt(Generic[Result]):
     ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`.
     ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`. It raises a ValueError whose
     message tells the model what is wrong with its answer. ``requested_schema`` is the schema sent to the model, if it
-    demands more than ``schema`` accepts. ``build_simpler`` returns the prompt after an invalid answer, which asks for
-    less; None repeats this one at a higher temperature. Raises ValueError for a schema with other keywords.
+    demands more than ``schema`` accepts. ``build_retry_prompt`` returns the simpler prompt that is sent
+    after an invalid answer (None: this prompt is sent again at a higher temperature). Raises ValueError for a schema
+    with other keywords.
     """
 
     name: str
@@ -56,7 +57,7 @@ class StructuredPrompt(Generic[Result]):
     check: Callable[[Any], Result] = _return_unchanged
     answer_tokens: int = 2000
     requested_schema: Mapping[str, Any] | None = None
-    build_simpler: Callable[[], StructuredPrompt[Result]] | None = None
+    build_retry_prompt: Callable[[], StructuredPrompt[Result]] | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError if the schema has a keyword that kvstore does not support."""
@@ -99,7 +100,7 @@ class ModelReport:
 
 
 class StructuredModel:
-    """A language model that answers in JSON, within a token limit.
+    """A client of a language model that requests answers in JSON, within a token limit.
 
     ``max_tokens`` is the maximum number of tokens that all its requests together send, or None. ``num_calls`` is the
     number of answered requests, and ``num_refused`` the number of answers that were invalid; ``sent_tokens`` and
@@ -120,7 +121,7 @@ class StructuredModel:
         #: The tokens of the answered requests and of their answers.
         self.sent_tokens = 0
         self.written_tokens = 0
-        #: The number of consecutive invalid answers to prompts for which there is a simpler prompt to fall back to.
+        #: The number of consecutive invalid answers to prompts that have a retry prompt.
         self._num_invalid_first_answers = 0
         #: The types of ``response_format``, tried in this order; those that the server rejected are removed.
         self._response_formats = ["json_schema", "json_object", "text"]
@@ -138,12 +139,12 @@ class StructuredModel:
         """Return the model's answer to a prompt, checked and converted.
 
         After an invalid answer, the prompt is sent again with the error, at most ``max_attempts`` times in all. If it
-        has ``build_simpler``, the simpler prompt is sent instead; after several invalid answers to prompts that have a
-        simpler one, only simpler prompts are sent. Raises TokenLimitError if the first request would exceed the limit,
+        has a simpler retry prompt, that is sent instead; after several invalid answers to prompts that have a retry
+        prompt, only retry prompts are sent. Raises TokenLimitError if the first request would exceed the limit,
         InvalidAnswerError if no answer was valid, and the errors of :meth:`LanguageModel.write`.
         """
-        if prompt.build_simpler is not None and self._num_invalid_first_answers >= _MAX_INVALID_FIRST_ANSWERS:
-            prompt = prompt.build_simpler()
+        if prompt.build_retry_prompt is not None and self._num_invalid_first_answers >= _MAX_INVALID_FIRST_ANSWERS:
+            prompt = prompt.build_retry_prompt()
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
                 f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.max_tokens:,} tokens have been "
@@ -162,18 +163,18 @@ class StructuredModel:
                 reason = str(problem)
             else:
                 self.num_failures = 0
-                if prompt.build_simpler is not None:
+                if prompt.build_retry_prompt is not None:
                     self._num_invalid_first_answers = 0
                 return result
             self.num_refused += 1
             self.model.num_refused += 1
             # The invalid answer is not shown, and the correction comes first, because weak models copy what is last.
             correction = f"An earlier answer was invalid: {reason}. Answer with JSON of the schema.\n\n"
-            if prompt.build_simpler is None:
+            if prompt.build_retry_prompt is None:
                 temperature = _REPEAT_TEMPERATURE
             else:
                 self._num_invalid_first_answers += 1
-                prompt = prompt.build_simpler()
+                prompt = prompt.build_retry_prompt()
             if not self._is_within_limit(prompt.tokens + token_estimate(correction)):
                 break
         self.num_failures += 1

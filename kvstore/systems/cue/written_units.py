@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: The minimum and maximum number of characters of a statement.
 _MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS = 6, 1000
-#: The maximum number of sentences of a passage that a second attempt asks about.
+#: The maximum number of sentences of a passage that a retry prompt asks about.
 _MAX_SENTENCES = 6
 
 _TASK = (
@@ -63,16 +63,16 @@ class _WrittenUnits(WrittenListFact):
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks a language model for the statements that each passage makes.
 
-        For a single passage there is a second prompt, which is used after an invalid answer. It asks for one sentence
-        about each of the first sentences of the passage. Weak models do not split a passage into statements, but most
-        can shorten or repeat a sentence.
+        A single passage has a retry prompt, which is sent after an invalid answer. It asks for one sentence about
+        each of the first sentences of the passage. Weak models do not split a passage into statements, but most can
+        shorten or repeat a sentence.
         """
         prompt = super().build_prompt(passages)
         if len(passages) > 1:
             return prompt
-        return replace(prompt, build_simpler=partial(self._build_short_prompt, passages[0]))
+        return replace(prompt, build_retry_prompt=partial(self._build_retry_prompt, passages[0]))
 
-    def _build_short_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+    def _build_retry_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks for one sentence about each of the first sentences of a passage.
 
         Only sentences that a weak model can copy are used, if there are any.

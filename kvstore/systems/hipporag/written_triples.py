@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 #: The maximum number of characters of a name and of a relation.
 _MAX_NAME_CHARS = 120
-#: The maximum number of names, and of predicates, from which the second attempt chooses, and of its triples.
-_MAX_NAMES, _MAX_SECOND_TRIPLES = 24, 4
+#: The maximum number of names, and of predicates, in the schema of a retry prompt, and of triples in its answer.
+_MAX_NAMES, _MAX_RETRY_TRIPLES = 24, 4
 #: The mark between the relation and the object of a predicate.
 _PREDICATE_MARK = " | "
 
@@ -85,9 +85,10 @@ class _WrittenTriples(WrittenListFact):
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks a language model for the triples (subject, relation, object) of passages.
 
-        This is the open information extraction of HippoRAG (section 2.3). If there is only one passage, and it has
-        predicates (a relation and an object), an invalid answer is followed by a second prompt. Its schema lists the
-        possible subjects and predicates. Without such a list, weak models copy the examples or combine any words.
+        This is the open information extraction of HippoRAG (section 2.3). A single passage with predicates (a relation
+        and an object) also has a retry prompt, which is sent after an invalid answer. Its schema lists the possible
+        predicates and subjects. If the passage has a title, it is the only subject, without a qualifier in parentheses.
+        Without such lists, weak models copy the examples or combine any words.
         """
         from ...models.triple_support import list_names_and_predicates
 
@@ -102,13 +103,13 @@ class _WrittenTriples(WrittenListFact):
             subject=build_enum_schema([title] if title else names[:_MAX_NAMES]),
             predicate=build_enum_schema([_PREDICATE_MARK.join(predicate) for predicate in predicates[:_MAX_NAMES]]),
         )
-        second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
-        return replace(prompt, build_simpler=partial(self.build_schema_prompt, passages, second_schema))
+        retry_schema = build_array_schema(triple_schema, _MAX_RETRY_TRIPLES)
+        return replace(prompt, build_retry_prompt=partial(self.build_schema_prompt, passages, retry_schema))
 
     def split_output(self, output: Iterable[Any]) -> Iterable[Sequence[str]]:
         """Return the triples in a model's answer, each as [subject, relation, object].
 
-        The answer to a second prompt has JSON objects instead, whose ``predicate`` is a relation and an object.
+        The answer to a retry prompt has JSON objects instead, whose ``predicate`` is a relation and an object.
         """
         return [
             [item["subject"], *item["predicate"].split(_PREDICATE_MARK)] if isinstance(item, Mapping) else item

@@ -1,7 +1,7 @@
 """Prompts for the title and the summary of a topic, and the check of a model's answer.
 
 In: the texts that a topic is summarized from, and its extractive summary. Out: a prompt whose answer is a title and
-sentences. Its second attempt asks for less: one sentence about each passage that the extractive summary is from, so
+sentences. Its retry prompt asks for less: one sentence about each passage that the extractive summary is from, so
 that weak models, which write about the last of many passages only, have usable answers too.
 """
 
@@ -44,7 +44,7 @@ _EXAMPLE_ANSWER: Mapping[str, Any] = {
         {"sources": [2], "text": "The choir of Rome has forty singers and was founded by Carl Berg."},
     ],
 }
-#: The maximum size in bytes of the passages of a second attempt.
+#: The maximum size in bytes of the passages in a retry prompt.
 _MAX_SHORT_BYTES = 2000
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16
@@ -89,11 +89,11 @@ def build_topic_prompt(
         schema=schema,
         check=lambda answer: _convert_answer(answer, texts, range(len(texts)), _TASK),
         answer_tokens=_ANSWER_TOKENS,
-        build_simpler=partial(_build_short_prompt, topics.get(topic_id), texts),
+        build_retry_prompt=partial(_build_retry_prompt, topics.get(topic_id), texts),
     )
 
 
-def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[Mapping[str, Any]]:
+def _build_retry_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[Mapping[str, Any]]:
     """Return the prompt used after an invalid answer: it asks for one sentence about each text of the summary.
 
     These are the texts from which the extractive summary (without a model) took sentences. ``texts`` are all texts of
