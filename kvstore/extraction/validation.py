@@ -328,17 +328,21 @@ def add_vectors_to_digest(document: Document, vectors: Embeddings) -> Document:
 
     The vectors have shape (chunks, dimension).
     """
-    digest = compute_digest(
+    return replace(document, digest=compute_document_digest(document, vectors.astype("<f4").tobytes()))
+
+
+def compute_document_digest(document: ValidDocument, vectors: bytes = b"") -> bytes:
+    """Return the digest (16 bytes) of the fields of a document and of ``vectors``, the bytes of the user's vectors."""
+    return compute_digest(
         document.title,
         document.source,
         document.meta,
         document.format,
         document.text,
-        vectors=vectors.astype("<f4").tobytes(),
+        vectors=vectors,
         left_out=document.left_out,
         own_chunks=document.own_chunks,
     )
-    return replace(document, digest=digest)
 
 
 def _validate_and_encode(key: str, text: str, format: str) -> bytes:

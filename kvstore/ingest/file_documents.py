@@ -13,13 +13,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
 from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all
-from ..extraction.validation import ValidDocument, compute_digest, validate
+from ..extraction.validation import ValidDocument, compute_document_digest, validate
 from ..readers import NavigationPart, RawDocument, RawFact, SkippedPart, read_stream
 from ..settings import FixedSettings
 from ..structures.documents.documents import DocumentRecord
@@ -233,10 +233,9 @@ def is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) 
     """True if a document equals the stored one, ``record``, but comes from another file; False if either is None."""
     if document is None or record is None or document.source == record.source:
         return False
-    return compute_digest_at(document, record.source) == record.digest
+    return compute_digest_for_source(document, record.source) == record.digest
 
 
-def compute_digest_at(document: ExtractedDocument, source: str | None) -> bytes:
+def compute_digest_for_source(document: ExtractedDocument, source: str | None) -> bytes:
     """Return the digest that a document would have if it came from the ``source`` file."""
-    content = document.title, source, document.meta, document.format, document.text
-    return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)
+    return compute_document_digest(replace(document, source=source))
