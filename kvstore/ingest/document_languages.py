@@ -27,7 +27,7 @@ class DocumentLanguages:
     """A counter of the languages of the first documents."""
 
     def __init__(self) -> None:
-        """Create a count of languages, so far of no documents."""
+        """Create a counter that has counted no documents yet."""
         self._num_documents = 0
         self._counts: Counter[str] = Counter()  # of documents with a recognizable language
 

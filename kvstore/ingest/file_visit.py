@@ -81,7 +81,7 @@ class FileVisit:
 
     @property
     def may_lose_documents(self) -> bool:
-        """True if the file may have had documents that it has no more: unless it has one, under its own key."""
+        """True unless the file has exactly one document, under its own key: it may have had more documents before."""
         return set(self._digests) != {self.source.key}
 
     def matches_record(self, file: IngestedFile | None) -> bool:

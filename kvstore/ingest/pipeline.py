@@ -24,7 +24,7 @@ from . import document_batch
 from .document_batch import BatchedDocument, DocumentBatch
 from .document_languages import DocumentLanguages
 from .engines import PROCESSES, check_engine
-from .file_documents import Failure, FileDocument, FileItem, compute_digest_at, is_moved, make_failure
+from .file_documents import Failure, FileDocument, FileItem, compute_digest_for_source, is_moved, make_failure
 from .file_visit import FileVisit, compute_reading_digest
 from .ingest_interface import Destination, Ingestion, IngestProgress, IngestReport, list_ingest_patterns, list_paths
 from .pruning import find_vanished_keys
@@ -35,7 +35,7 @@ from .worker import Limits
 
 #: The maximum number of workers.
 _MAX_WORKERS = 64
-#: The maximum number of doubly stored files that a remark names.
+#: The maximum number of files stored under two keys that a remark lists.
 _MAX_DUPLICATES_SHOWN = 3
 
 
@@ -343,7 +343,7 @@ class _IngestRun:
     def _rename_document(
         self, file_document: FileDocument, earlier_document: _SeenDocument, visit: FileVisit
     ) -> FileDocument | None:
-        """Return a document of the file ``visit`` under its ``other_key``, because ``earlier_document`` used its key.
+        """Return a document of the file ``visit`` under its ``other_key``; ``earlier_document`` already has its key.
 
         Return None if the document is the same as the earlier one, which is counted as skipped. Also return None if its
         content was not read, because the store had it; ``visit`` then records that the file must be read again. Also
@@ -375,7 +375,7 @@ class _IngestRun:
             return earlier_document.is_stored
         # The digest of a document whose file was not read in this run is empty.
         earlier_digest = earlier_document.digest or self._reader.get_stored_digest(file_document.key)
-        return compute_digest_at(file_document.extracted, earlier_document.location) == earlier_digest
+        return compute_digest_for_source(file_document.extracted, earlier_document.location) == earlier_digest
 
     def _is_batch_full(self) -> bool:
         """True if the batch of documents is large enough to commit. The limits grow with the store."""

@@ -170,7 +170,7 @@ _SINGULARS = {
 }
 
 
-def format_skipped(skipped: Mapping[str, int]) -> str:
+def format_skipped(counts_by_reason: Mapping[str, int]) -> str:
     """Return the numbers of skipped files by reason as text, the most frequent reason first.
 
     >>> format_skipped({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
@@ -179,8 +179,7 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
     '1 link to a folder'
     """
     counts = []
-    for reason in sorted(skipped, key=lambda reason: (-skipped[reason], reason)):
-        count = skipped[reason]
+    for reason, count in sorted(counts_by_reason.items(), key=lambda item: (-item[1], item[0])):
         noun = _SINGULARS.get(reason, reason) if count == 1 else reason
         counts.append(f"{count:,} {noun.removeprefix('suffix ')}")
     return ", ".join(counts)
@@ -221,7 +220,7 @@ class _FileSearch:
         if os.path.isdir(path):
             self._add_folder(path)
         elif os.path.isfile(path):
-            self._add_file(str(path), path.name, None, _get_location(path))
+            self._add_file(str(path), path.name, root=None, location=_get_location(path))
         elif "\0" not in requested_path and os.path.lexists(path):
             raise ReaderError(f"{requested_path}: is a device or a broken link; specify a file or a folder")
         else:
@@ -265,7 +264,7 @@ class _FileSearch:
         """
         listing = remote_files.list_remote(address)
         if listing.pattern is None and not listing.is_folder:
-            self._add_file(address, address.rpartition("/")[2], None, address)
+            self._add_file(address, address.rpartition("/")[2], root=None, location=address)
             return
         glob = compile_glob(listing.pattern) if listing.pattern else None  # None: the whole folder was named
         accepts = self._accepts if glob is None else lambda relative_path: glob.fullmatch(relative_path) is not None
@@ -292,7 +291,9 @@ class _FileSearch:
         """
         real_root = _escape_path(os.path.realpath(root))
         self._add_coverage(real_root, self._accepts)
-        for path, relative_path in self._walk_folder(root, None, self._accepts if self._has_include else None):
+        for path, relative_path in self._walk_folder(
+            root, max_depth=None, selects=self._accepts if self._has_include else None
+        ):
             if not self._accepts(relative_path):
                 self._record_skipped(relative_path)
             elif not self._has_include and _has_built_page(root, relative_path):

@@ -70,7 +70,7 @@ class Inbox:
     """A decoder of messages whose bytes arrive in pieces of any size."""
 
     def __init__(self) -> None:
-        """Create an inbox that has received no bytes yet."""
+        """Create a decoder that has received no bytes yet."""
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[Any, int]]:
@@ -117,12 +117,12 @@ def _encode(value: Any) -> object:
     raise ValueError(f"a {type(value).__name__} cannot be sent between processes")
 
 
-def _decode(tag: int, packed: bytes) -> object:
-    """Return the object with the ``packed`` content, of the type with this ``tag``.
+def _decode(tag: int, data: bytes) -> object:
+    """Return the object of the type with this ``tag`` whose fields are packed in ``data``.
 
     Raises EngineError for an unknown tag, or if the class has different fields.
     """
-    content = _unpack(packed)
+    content = _unpack(data)
     if tag == _TUPLE:
         return tuple(content)
     if tag == _PATH:

@@ -126,7 +126,7 @@ class WorkerContext(Protocol):
 
 
 class _LocalContext:
-    """The store as seen by a worker on the same machine."""
+    """The context of a worker on the same machine, which reads the store itself."""
 
     def __init__(self, environment: Environment) -> None:
         """Create a context for the store in ``environment``, an open LMDB environment."""
@@ -169,9 +169,9 @@ def run_worker(
 ) -> None:
     """Process one task after another until an error, which is sent to the ingesting process or, if unexpected, printed.
 
-    Return silently if that process has closed the pipe. ``send`` sends it a message; ``get_task`` waits for the next
-    task, and returns it with what the worker needs of the store. ``memory_bytes`` is the limit that the message about a
-    shortage names. With ``has_one_processor``, embedding does not run in parallel with reading.
+    Return silently if the ingesting process has closed the pipe. ``send`` sends it a message. ``get_task`` waits for
+    the next task, and returns it with its WorkerContext. ``memory_bytes`` is the memory limit reported in the
+    out-of-memory error. With ``has_one_processor``, embedding does not run in parallel with reading.
     """
     try:
         worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
@@ -183,7 +183,8 @@ def run_worker(
     except BrokenPipeError:
         pass
     except Exception as error:
-        if _is_shortage(error):  # of the models; if a reader or a document runs out of memory, only its file fails
+        # Only the models run out of memory here. If a reader or an extraction does, only its file fails.
+        if _is_shortage(error):
             send(_build_shortage_message(memory_bytes))
         else:
             traceback.print_exc()

@@ -320,13 +320,11 @@ class WorkerActor:
 
     def _send_message(self, message: tuple[Any, ...]) -> None:
         """Add a message to the buffer; wait while the buffer is full."""
-        framed = frame_message(message)
+        frame = frame_message(message)
         with self._changed:
-            self._changed.wait_for(
-                lambda: not self._messages or self._waiting_bytes + len(framed) <= _MAX_WAITING_BYTES
-            )
-            self._messages.append(framed)
-            self._waiting_bytes += len(framed)
+            self._changed.wait_for(lambda: not self._messages or self._waiting_bytes + len(frame) <= _MAX_WAITING_BYTES)
+            self._messages.append(frame)
+            self._waiting_bytes += len(frame)
             self._changed.notify_all()
 
 
@@ -381,7 +379,7 @@ def _compute_signature(path: str) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
-def _decode_message(framed: bytes) -> Any:
-    """Decode the only message in ``framed``, which :func:`.frame_message` encoded."""
-    ((message, _),) = Inbox().feed(framed)
+def _decode_message(frame: bytes) -> Any:
+    """Decode the only message in ``frame``, which :func:`.frame_message` encoded."""
+    ((message, _),) = Inbox().feed(frame)
     return message
