@@ -264,7 +264,8 @@ class Changes:
     ) -> None:
         """Remove documents, with everything that belongs to them, from all structures.
 
-        Their introductions, the statements that make names known, are withdrawn.
+        ``names`` withdraws their introductions, the statements that make names known. ``context.linker`` unlinks the
+        documents, and the tree nodes that only they state.
         """
         ids = [record.id for record in documents]
         for record in documents:

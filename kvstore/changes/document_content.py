@@ -62,8 +62,8 @@ class DocumentContentWriter:
     def store(self, pending: PendingDocument) -> tuple[DocumentRecord, list[Section]]:
         """Write and count a new document, and return its record and sections.
 
-        A part, the data that a derivation computes from one document (such as its sentences), is also written, unless
-        the derivation is being dropped.
+        The parts of the document are also written. A part is the data that a derivation, such as the splitting into
+        sentences, computes from one document. Parts of a derivation that is being dropped are not written.
         """
         extracted, counters = pending.extracted, self._counters
         # Chunks are numbered in groups, one per leaf abstract (lowest summary); _store_abstracts advances next_group.

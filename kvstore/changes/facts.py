@@ -188,7 +188,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
             yield f"the dump omits the triples imported for {documents}; use EXPORT TO to keep them", ()
 
     def estimate_size(self, value: DocumentTriples) -> int:
-        """Return an estimate of the memory of pending triples, in units of a chunk: one unit per name and triple."""
+        """Return the estimated memory of pending triples, in chunks: each name and each triple counts as a chunk."""
         return len(value.names) + len(value.triples)
 
     def count_items(self, value: DocumentTriples) -> int:
@@ -267,7 +267,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         child_entity, parent_entity = map(int, state.filter.find_entities([child, parent]))  # 0: an unknown name
         if not child_entity or not parent_entity:
             return None
-        return state.forest.find_edge_nodes(tree, child_entity, parent_entity)
+        return state.forest.find_node_pair(tree, child_entity, parent_entity)
 
     def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
         """Return the edge between two names in a tree, or None if the user did not assert it."""
@@ -423,9 +423,9 @@ def list_fact_kinds() -> list[Fact[Any, Any]]:
 
 
 def find_fact_kind(line: ExportLine) -> Fact[Any, Any]:
-    """Return the kind of fact that a line of an export has, such as an edge: one of its fields has the kind's name.
+    """Return the kind of fact on a line of an export, which has a field with the kind's name, such as ``edge``.
 
-    Raises InputError if no field has.
+    Raises InputError if the line has no such field.
     """
     for fact in list_fact_kinds():
         if fact.name in line:
@@ -449,7 +449,7 @@ def list_present_fact_kinds(state: State) -> list[DocumentFact[Any]]:
         return next(state.lmdb.scan(table), None) is not None
 
     kinds = [TRIPLES] if has_records(TRIPLES.tables[0]) else []  # no system declares them
-    return [*kinds, *(fact for fact in registry.list_facts_in(has_records) if isinstance(fact, DocumentFact))]
+    return [*kinds, *(fact for fact in registry.list_stored_facts(has_records) if isinstance(fact, DocumentFact))]
 
 
 def iter_document_facts(state: State, *documents: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], str, Any]]:

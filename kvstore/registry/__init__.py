@@ -274,7 +274,7 @@ def _list_maintained_names(system: System) -> list[str]:
     return [*manifest.structures, *manifest.derivations]
 
 
-def _iter_systems_with(is_needed: Callable[[SystemManifest], object]) -> Iterator[System]:
+def _iter_needed_systems(is_needed: Callable[[SystemManifest], object]) -> Iterator[System]:
     """Yield all imported systems; also import and yield those whose manifest satisfies ``is_needed``.
 
     A manifest has the names of what a system contains, so that other systems need not be imported.
@@ -287,14 +287,14 @@ def _iter_systems_with(is_needed: Callable[[SystemManifest], object]) -> Iterato
 @cache_list
 def list_structures() -> tuple[Structure[Any], ...]:
     """Return the structures of all systems: data that every commit derives from documents, such as a graph."""
-    systems = _iter_systems_with(lambda manifest: manifest.structures)
+    systems = _iter_needed_systems(lambda manifest: manifest.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
 
 @cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
     """Return the systems that have derivations (data computed from single documents), or whose indexes have some."""
-    systems = _iter_systems_with(lambda manifest: manifest.derivations)
+    systems = _iter_needed_systems(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
     return tuple(system for system in systems if list_system_derivations(system))
 
@@ -303,7 +303,7 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 def list_systems_with_own_derivations() -> tuple[System, ...]:
     """Return the systems with derivations (data computed from single documents) that belong to no index."""
     # The derivation of an index has the name of the index, and only stores with the index maintain it.
-    systems = _iter_systems_with(lambda manifest: manifest.derivations.keys() - manifest.indexes)
+    systems = _iter_needed_systems(lambda manifest: manifest.derivations.keys() - manifest.indexes)
     return tuple(system for system in systems if system.derivations)
 
 
@@ -316,15 +316,17 @@ def list_maintained_index_names() -> tuple[str, ...]:
 @cache_list
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     """Return the kinds of facts of all systems: data that users or models state, such as triples or descriptions."""
-    return tuple(fact for system in _iter_systems_with(lambda manifest: manifest.fact_tables) for fact in system.facts)
+    return tuple(
+        fact for system in _iter_needed_systems(lambda manifest: manifest.fact_tables) for fact in system.facts
+    )
 
 
-def list_facts_in(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
-    """Return the kinds of facts (stated data) that a store has; ``has_records`` is true for a table with records.
+def list_stored_facts(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
+    """Return the kinds of facts (stated data) that have records; ``has_records`` is true for a table with records.
 
-    A system without facts in the store is not imported.
+    A system without such facts is not imported.
     """
-    systems = _iter_systems_with(lambda manifest: any(map(has_records, manifest.fact_tables)))
+    systems = _iter_needed_systems(lambda manifest: any(map(has_records, manifest.fact_tables)))
     return [fact for system in systems for fact in system.facts if has_records(fact.tables[0])]
 
 
@@ -333,7 +335,7 @@ def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
     """Return the indexes that every store has without CREATE INDEX, and that are extended in the background."""
     from ..structures.indexes.index import FileIndex
 
-    systems = _iter_systems_with(lambda manifest: manifest.has_automatic_index)
+    systems = _iter_needed_systems(lambda manifest: manifest.has_automatic_index)
     indexes = (index for system in systems for index in system.indexes)
     return tuple(index for index in indexes if isinstance(index, FileIndex) and index.automatic)
 

@@ -16,7 +16,7 @@ _registry_state = object()
 
 
 def invalidate_lists() -> None:
-    """Invalidate every cached list, because a system was imported, added or removed."""
+    """Invalidate every cached list. Call it after a system was imported, added or removed."""
     global _registry_state
     _registry_state = object()
 

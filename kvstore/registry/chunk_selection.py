@@ -60,29 +60,29 @@ def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, bu
     [1]
     """
     weight_array, value_array = np.asarray(weights, np.int64), np.asarray(values, np.float64)
-    selected = np.zeros(len(weight_array), bool)
+    is_selected = np.zeros(len(weight_array), bool)
     remaining_budget = budget
     for index in np.argsort(-(value_array / np.maximum(weight_array, 1)), kind="stable").tolist():
         if weight_array[index] <= remaining_budget:
-            selected[index] = True
+            is_selected[index] = True
             remaining_budget -= int(weight_array[index])
-    exchange = _find_best_exchange(weight_array, value_array, selected, remaining_budget)
+    exchange = _find_best_exchange(weight_array, value_array, is_selected, remaining_budget)
     if exchange is not None:
         removed_index, inserted_index = exchange
-        selected[removed_index], selected[inserted_index] = False, True
-    return [int(index) for index in np.flatnonzero(selected)]
+        is_selected[removed_index], is_selected[inserted_index] = False, True
+    return [int(index) for index in np.flatnonzero(is_selected)]
 
 
 def _find_best_exchange(
-    weights: npt.NDArray[np.int64], values: Floats, selected: npt.NDArray[np.bool_], budget_left: int
+    weights: npt.NDArray[np.int64], values: Floats, is_selected: npt.NDArray[np.bool_], budget_left: int
 ) -> tuple[int, int] | None:
     """Find the exchange of a selected passage for another one that fits and increases the total value most.
 
-    ``weights`` and ``values`` have a number for each passage; ``selected`` is True for a selected passage.
+    ``weights`` and ``values`` have a number for each passage; ``is_selected`` is True for a selected passage.
     ``budget_left`` is the unused part of the budget. Returns the index to remove and the index to insert, or None if no
     exchange increases the value.
     """
-    selected_indexes, other_indexes = np.flatnonzero(selected), np.flatnonzero(~selected)
+    selected_indexes, other_indexes = np.flatnonzero(is_selected), np.flatnonzero(~is_selected)
     if not len(selected_indexes) or not len(other_indexes):
         return None
     selected_indexes = selected_indexes[np.argsort(-weights[selected_indexes], kind="stable")]

@@ -142,7 +142,7 @@ class StatedFact(Fact[Key, Value]):
         return self.tables[0]
 
     def estimate_size(self, value: Value) -> int:
-        """Return the memory that a value takes while it is pending, in units of the memory of a chunk; by default 1."""
+        """Return the estimated memory of a pending value, measured in chunks; by default 1."""
         return 1
 
     def merge(self, value: Value, new_value: Value) -> Value:

@@ -258,9 +258,10 @@ class WrittenFact(DocumentFact[ModelTexts]):
         ]
 
     def parse_fields(self, *fields: Any) -> ModelTexts:
-        """Build a value from the one field of an export line, rows of (digest of a passage or None, model, texts).
+        """Build a value from ``fields``, the fields of an export line after the document: a single list of rows.
 
-        None is for texts that do not name their passage. Raises InputError for an invalid row.
+        Each row is (digest, model, texts). The digest identifies the passage; it is None if the texts do not name
+        their passage. Raises InputError for an invalid row.
         """
         (rows,) = fields
         texts_by_digest: dict[bytes, PassageTexts] = {}
@@ -281,7 +282,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return ModelTexts(texts_by_digest, tuple(unassigned_texts))
 
     def to_fields(self, value: ModelTexts) -> Sequence[Any]:
-        """Return ``value`` as the one field of an export line: a row (digest in hex, model, texts) for each passage."""
+        """Return the fields of an export line after the document: a list of rows (digest in hex, model, texts)."""
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.by_digest.items())]]
 
     def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:
@@ -371,9 +372,10 @@ class WrittenListFact(WrittenFact):
         """Raise InputError if an imported text does not have the form of this kind of texts; by default, accept all."""
 
     def parse_fields(self, *fields: Any) -> ModelTexts:
-        """Build a value from the one field of an export line, rows of (digest of a passage or None, model, texts).
+        """Build a value from ``fields``, the fields of an export line after the document: a single list of rows.
 
-        Raises InputError if a row or a text is invalid.
+        Each row is (digest, model, texts). The digest identifies the passage; it is None if the texts do not name
+        their passage. Raises InputError if a row or a text is invalid.
         """
         value = super().parse_fields(*fields)
         for text in value.list_texts():

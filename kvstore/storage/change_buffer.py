@@ -265,7 +265,8 @@ class ChangeBuffer:
     def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
         """Return how many more records a table has with these changes; negative if they remove more than they add.
 
-        ``is_stored`` returns True if the table itself contains a key. The result is cached until the next change.
+        ``is_stored`` returns True if the table itself contains a key. The result is cached until the next change. A
+        chain has the buffered changes of a record, oldest first; it is None if the last of them removes the record.
         """
         table_buffer = self.get_table(table)
         if table_buffer.num_added is None:
@@ -273,7 +274,7 @@ class ChangeBuffer:
             for key in table_buffer.iter_keys():
                 chain = table_buffer.get_chain(key)
                 if needs_stored_value(chain):
-                    continue  # patched, so the table has the record already
+                    continue  # only patches, so the table has the record already
                 exists = chain is not None
                 if exists and not is_stored(key):
                     num_added += 1

@@ -148,7 +148,7 @@ class VerifiedTransaction:
 
     def add_table(self, name: str, handle: Handle) -> WritableTable:
         """Register a table that was created within this transaction, and return it."""
-        self._tables[name] = WritableTable(handle, None)
+        self._tables[name] = WritableTable(handle, tree=None)
         return self._tables[name]
 
     def get_tables(self) -> dict[str, WritableTable]:

@@ -63,7 +63,7 @@ class ChunkSortKeysRequest(ReadRequest[list[ChunkSortKey]]):
         return state.get_sort_keys(self.chunks)
 
     def list_chunks(self, answer: list[ChunkSortKey]) -> Iterable[int]:
-        """Return the requested chunks, because ``answer`` has their sort keys."""
+        """Return all requested chunks: ``answer`` has a sort key for each."""
         return self.chunks
 
 

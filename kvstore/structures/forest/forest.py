@@ -341,10 +341,10 @@ class Forest(ViewReader):
             return []
         return list(EDGE_STRUCT.iter_unpack(records.unseal(value, tables.DOCUMENT_EDGES, key)))
 
-    def find_edge_nodes(self, tree: str, child: int, parent: int) -> Edge | None:
-        """Return the nodes of two entities in the tree named ``tree``, or None if one of them has no node there.
+    def find_node_pair(self, tree: str, child: int, parent: int) -> tuple[int, int] | None:
+        """Return the nodes (child, parent) of two entities in the tree named ``tree``, which need not have an edge.
 
-        An edge between the nodes need not exist.
+        Returns None if the tree has no node for one of the entities.
         """
         tree_id = self.find_tree(tree)
         if tree_id is None:

@@ -55,9 +55,9 @@ class _CachedForest(ViewWriter, Forest):
     All changes must go through this object: a change of an edge invalidates the cached edges of its node.
     """
 
-    def __init__(self, view: WriteView) -> None:
-        """Create a writer of the edges of the forest in ``view``, a write transaction, with an empty cache."""
-        super().__init__(view)
+    def __init__(self, transaction: WriteView) -> None:
+        """Open the forest of a write transaction, with an empty cache of neighbors."""
+        super().__init__(transaction)
         self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}  # by table and node
 
     def put_edge(self, table: str, node: int, neighbor: int, value: bytes) -> None:

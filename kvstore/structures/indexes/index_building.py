@@ -122,12 +122,14 @@ class IndexBuilder(IndexFiller):
             if record is None:
                 return False
             try:
-                # An explicit refresh has time to verify the whole file. A background refresh verifies only what it
-                # reuses.
-                epoch, old = read_index(self._environment, index_kind, path, verify_all=is_cancelled is None)
+                # A refresh that the user requested has time to verify the whole file. A background refresh verifies
+                # only the arrays that it reuses.
+                is_background = is_cancelled is not None
+                epoch, old = read_index(self._environment, index_kind, path, verify_all=not is_background)
             except (FileNotFoundError, IndexUnavailableError):
                 epoch, old = record.epoch, None
 
+            # The epoch grows when a repair renumbers ids. The content of an earlier epoch cannot be extended.
             tools = make_build_tools(index_kind, self._embed, progress, is_cancelled)
             content = index_kind.build(self._open_read_state, old if epoch == record.epoch else None, record, tools)
             if content is None:
