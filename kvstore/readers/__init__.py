@@ -100,8 +100,8 @@ _MAX_TRUSTED_CODE_BYTES = 1 << 12
 _FORMATS = {
     "text": _Format("text", "read", (".txt", ".text", ".log")),
     "markdown": _Format("markdown", "read", (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")),
-    # The parser's time can grow with the square of the length. Of all inputs tried (in tests/test_readers.py,
-    # and 80 others), the worst takes 0.7 s at this size and 46 s at eight times this size.
+    # The parser's time can grow with the square of the length. The worst of all inputs tried (in
+    # tests/test_readers.py, and 80 others) takes 0.7 s at this size and 46 s at eight times this size.
     "html": _Format("html", "read", (".html", ".htm", ".xhtml"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "rst": _Format("restructured_text", "read", (".rst",), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),
     "asciidoc": _Format("asciidoc", "read", (".adoc", ".asciidoc"), trusted_bytes=_MAX_TRUSTED_TEXT_BYTES),

@@ -70,7 +70,7 @@ _CELL_PATTERN = re.compile(
     r"(?<!\\)((?:(?<!\d)(?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*))?[<^>]?(?:\.[<^>])?[a-z]?)\|"
 )
 
-#: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
+#: Patterns limit the distance between opening and closing marks, so that many unclosed marks take linear time.
 _LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
 _REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")  # <<brewing,how to brew>>
 #: An inline macro: ``menu:File[Save]``.
@@ -101,7 +101,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     Raises ReaderError if it is blank, or cannot be decoded.
     """
     text = remove_directives(decode_text(stream.read(), origin.name, options.encoding))
-    parser = _AsciiDocFile()
+    parser = _AsciiDocParser()
     lines = [line.expandtabs(_TAB_WIDTH).rstrip() for line in text.split("\n")]
     blocks = parser.parse_blocks(lines, depth=0)
     # A file with only comments and attributes is kept as text.
@@ -110,7 +110,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", parser.meta, "markdown")
 
 
-class _AsciiDocFile:
+class _AsciiDocParser:
     """The parser of one file; ``meta`` has its author and date, ``descriptions`` its ``description`` attributes."""
 
     def __init__(self) -> None:

@@ -255,9 +255,10 @@ def _describe_weekday(text: str) -> str:
 
 
 def _format_person(property: Property) -> str:
-    """Return an organizer or attendee as text, with a refusal or doubt: ``Ann <ann@x.org> (declined)``.
+    """Return an organizer or attendee as text: ``Ann <ann@x.org> (declined)``.
 
-    The result is empty if the property has neither a name nor an address.
+    The participation status follows if it is declined or tentative. The result is empty if the property has neither a
+    name nor an address.
     """
     address = re.sub(r"(?i)^mailto:", "", property.text)
     # Calendars write invalid:nomail for people without an address.
@@ -265,5 +266,5 @@ def _format_person(property: Property) -> str:
     name = property.get_parameter("CN").strip()
     has_both = bool(name and address) and name != address
     person = f"{name} <{address}>" if has_both else name or address
-    reply = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(property.get_parameter("PARTSTAT").upper(), "")
-    return f"{person} ({reply})" if person and reply else person
+    status = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(property.get_parameter("PARTSTAT").upper(), "")
+    return f"{person} ({status})" if person and status else person

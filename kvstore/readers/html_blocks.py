@@ -375,7 +375,7 @@ class _PageWalker:
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
     """True if two adjacent elements are different words, although no white space, only their style, separates them.
 
-    In a ``<dt>`` (``in_term``), a ``<span>`` after the term is a separate remark, such as the type of a parameter.
+    In a ``<dt>`` (``in_term``), a ``<span>`` after the term is a separate note, such as the type of a parameter.
     """
     previous_tag, tag = previous.tag or "", node.tag or ""
     if in_term and tag == "span" and previous_tag != "span":

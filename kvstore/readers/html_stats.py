@@ -18,8 +18,8 @@ class ElementStats:
     ``prose_length`` in code or longer runs of text outside both. ``num_links`` counts all links. Of these,
     ``num_site_links`` lead to other pages of the same site, ``num_fragment_links`` to anchors of this page, and
     ``num_heading_links`` to a heading of this page whose words they repeat. ``num_paging_links`` have pagination labels
-    (``next``), ``num_navigation_links`` these or the labels of site pages (``contact``), ``num_action_links`` labels
-    of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
+    (``next``), and ``num_navigation_links`` have these or labels of site pages (``contact``). ``num_action_links`` have
+    labels of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
     ``is_before_content``, no heading and no prose precedes the end of the element.
     """
 
@@ -40,8 +40,8 @@ class ElementStats:
         """Store the counts of an element except its numbers of links. Lengths are in characters.
 
         ``text_length`` is the length of the whole text. The others are the lengths of the text in links, of headings
-        outside links, and of prose outside both. ``num_elements`` is the number of elements in it. If
-        ``is_before_content``, no heading or prose precedes its end.
+        outside links, and of prose outside both. ``num_elements`` is the number of descendants. If
+        ``is_before_content``, no heading and no prose precedes the end of the element.
         """
         self.text_length = text_length
         self.linked_length = linked_length

@@ -20,7 +20,7 @@ from typing import BinaryIO
 from ..errors import ReaderError
 from .decoding import decode_text, is_utf8
 from .latex_macros import MAX_EXPANDED_CHARACTERS, EndlessMacrosError
-from .latex_text import COMMAND_PATTERN, LatexSource
+from .latex_text import COMMAND_PATTERN, LatexConverter
 from .markdown_blocks import join_blocks
 from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
 
@@ -50,7 +50,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         declaration = _INPUTENC_PATTERN.search(source_bytes[:_MAX_DECLARATION_OFFSET])
         encoding = _ENCODINGS.get(declaration[1].decode("ascii").lower()) if declaration else None
     text = decode_text(source_bytes, origin.name, encoding)
-    source = LatexSource(text)
+    source = LatexConverter(text)
     try:
         blocks = source.build_blocks()
     except EndlessMacrosError:
@@ -76,6 +76,6 @@ def render_line(source: str) -> str:
     If its macros expand without end, they and all commands are dropped.
     """
     try:
-        return LatexSource(source).render_line(source, depth=0)
+        return LatexConverter(source).render_line(source, depth=0)
     except EndlessMacrosError:
         return " ".join(COMMAND_PATTERN.sub(" ", source).split())

@@ -46,7 +46,7 @@ class MacroTable:
     """The macros that a file defines, and the number of characters to which they may still expand."""
 
     def __init__(self) -> None:
-        """Start without macros."""
+        """Create an empty table."""
         self._macros: dict[str, Macro] = {}
         self._characters_left = MAX_EXPANDED_CHARACTERS
 
@@ -69,10 +69,10 @@ class MacroTable:
 
 
 class LatexCursor:
-    """The position in a piece of source, which macro expansions extend."""
+    """A cursor in a piece of source, into which macro expansions are inserted."""
 
     def __init__(self, macros: MacroTable, text: str) -> None:
-        """Begin to read the source ``text``; ``macros`` has the macros that the file defines."""
+        """Create a cursor at the start of the source ``text``; ``macros`` has the macros that the file defines."""
         self._macros = macros
         self._text = text  # the source that is left; expansions are inserted into it
         self._offset = 0  # of the next character to read

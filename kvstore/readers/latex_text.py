@@ -65,7 +65,7 @@ _CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")  # \caption
 _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,20})")  # language=Python
 
 
-class LatexSource(MacroTable):
+class LatexConverter(MacroTable):
     """The converter of one file.
 
     ``title`` and ``meta`` come from its commands; ``included_files`` lists the files it includes.
@@ -89,9 +89,11 @@ class LatexSource(MacroTable):
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
         if begin >= 0:
-            _LatexText(self, self._text[:begin], depth=0).parse_blocks()  # for its definitions and the title
+            _LatexFragmentConverter(
+                self, self._text[:begin], depth=0
+            ).parse_blocks()  # for its definitions and the title
             body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
-        blocks = _LatexText(self, body, depth=0).parse_blocks()
+        blocks = _LatexFragmentConverter(self, body, depth=0).parse_blocks()
         if self.title:
             blocks = [make_heading(1, self.title), *blocks]
         footnotes = enumerate(self._footnotes, 1)
@@ -104,7 +106,7 @@ class LatexSource(MacroTable):
         """
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
-        line = render_one_line(_LatexText(self, text, depth + 1, plain=plain).parse_blocks())
+        line = render_one_line(_LatexFragmentConverter(self, text, depth + 1, plain=plain).parse_blocks())
         return line.removeprefix("\\")  # the backslash escapes a first character that could begin another block
 
     def add_footnote(self, text: str, depth: int) -> str:
@@ -118,10 +120,10 @@ class LatexSource(MacroTable):
         return f"[{number}]"
 
 
-class _LatexText(LatexCursor):
+class _LatexFragmentConverter(LatexCursor):
     """The converter of a piece of source to blocks; the expansions of macros are inserted into the source."""
 
-    def __init__(self, source: LatexSource, text: str, depth: int, plain: bool = False) -> None:
+    def __init__(self, source: LatexConverter, text: str, depth: int, plain: bool = False) -> None:
         """Prepare to convert ``text``, which is nested ``depth`` levels deep in the ``source`` file.
 
         With ``plain``, the result has no emphasis and no code spans.
@@ -306,7 +308,7 @@ class _LatexText(LatexCursor):
         """
         if self._depth >= _MAX_DEPTH:
             return list(map(make_paragraph, filter(None, [self._source.render_line(text, self._depth)])))
-        return _LatexText(self._source, text, self._depth + 1).parse_blocks()
+        return _LatexFragmentConverter(self._source, text, self._depth + 1).parse_blocks()
 
     def _store_metadata(self, name: str) -> None:
         """Store the argument of ``title``, ``author`` or ``date`` as title or in ``meta``; the first of each counts."""
@@ -408,7 +410,7 @@ class _LatexText(LatexCursor):
 
         The arguments at the beginning of its body are skipped, except the name of a theorem.
         """
-        inner = _LatexText(self._source, body, self._depth + 1)
+        inner = _LatexFragmentConverter(self._source, body, self._depth + 1)
         option = inner._read_option()
         for _ in range(NUM_ENVIRONMENT_ARGUMENTS.get(name, 0)):
             inner._read_argument()

@@ -40,7 +40,7 @@ def get_margin(lines: Sequence[str]) -> int:
 
 
 class ProtectedTexts:
-    """The parts of a paragraph, such as code, that the patterns of inline markup must not change.
+    """A store of the parts of a paragraph, such as code, that the patterns of inline markup must not change.
 
     >>> texts = ProtectedTexts()
     >>> protected = texts.protect("*p") + " is *bold*"
@@ -49,7 +49,7 @@ class ProtectedTexts:
     """
 
     def __init__(self) -> None:
-        """Create an empty store for the texts behind placeholders."""
+        """Create an empty store. Placeholders replace the stored texts in the paragraph."""
         self._texts: list[str] = []
 
     def protect(self, text: str) -> str:

@@ -22,7 +22,7 @@ class BlockBuilder:
     """A builder of blocks: consecutive items become nested lists, consecutive lines of code become one code block."""
 
     def __init__(self) -> None:
-        """Start without blocks."""
+        """Create a builder without blocks."""
         self._blocks: list[MarkdownBlock] = []
         self._items: list[_NestedItem] = []  # of the open list
         self._code_lines: list[str] = []  # of the open code block

@@ -105,7 +105,7 @@ class ManualBlocks:
     """The blocks of a page, from the outermost level of indentation to the innermost."""
 
     def __init__(self, roff: RoffInterpreter) -> None:
-        """Start without blocks; ``roff`` renders the escapes of the text."""
+        """Create a page without blocks; ``roff`` renders the escapes of the text."""
         self._roff = roff
         self._description = ""  # the first paragraph of the section NAME
         self._in_name_section = False
@@ -174,7 +174,7 @@ class ManualBlocks:
                 self._description = collapse_whitespace(text)
             self._levels[-1].add_blocks(make_paragraph(text))
 
-    def _pass_next_line_to(self, handle_line: Callable[[str], None]) -> None:
+    def _redirect_next_line(self, handle_line: Callable[[str], None]) -> None:
         """Pass the next line of text to ``handle_line``, instead of adding it to the paragraph."""
         self._next_line_handler = handle_line
 
@@ -185,7 +185,7 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     def _finish_open_text(self) -> None:
-        """End the open code block and paragraph, and stop waiting for the line of a term, because an item begins."""
+        """End the open code block and paragraph before an item, and stop waiting for the line of a term."""
         self._finish_code()
         self._flush_paragraph()
         self._next_line_handler = None

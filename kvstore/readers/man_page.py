@@ -47,7 +47,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         encoding = declared_encoding if declared_encoding and is_known_encoding(declared_encoding) else None
     text = decode_text(page_bytes, origin.name, encoding)
     try:
-        page = _ManualPage(text)
+        page = _ManPageConverter(text)
     except RoffError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
     blocks = page.finish_blocks()
@@ -61,7 +61,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, page.build_title(), join_blocks(blocks) + "\n", page.meta, "markdown")
 
 
-class _ManualPage(ManualBlocks):
+class _ManPageConverter(ManualBlocks):
     """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
 
     def __init__(self, text: str) -> None:
@@ -205,7 +205,7 @@ class _ManualPage(ManualBlocks):
         self._levels[0].close_list()
         title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(macro_args))
         if not title.strip():
-            self._pass_next_line_to(lambda text: self._add_section_heading(text, level))
+            self._redirect_next_line(lambda text: self._add_section_heading(text, level))
             return
         self._add_section_heading(title, level)
 
@@ -245,14 +245,14 @@ class _ManualPage(ManualBlocks):
     def _start_term(self, macro_args: str) -> None:
         """Handle the macro ``.TP``: begin a list item whose term is the next line."""
         self._finish_open_text()
-        self._pass_next_line_to(lambda term: self._levels[-1].open_item(make_item(term)))
+        self._redirect_next_line(lambda term: self._levels[-1].open_item(make_item(term)))
 
     def _add_further_term(self, macro_args: str) -> None:
         """Handle the macro ``.TQ``: the next line is another term of the last item, or a new item if that has text."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
-            self._pass_next_line_to(items[-1].terms.append)
+            self._redirect_next_line(items[-1].terms.append)
         else:
             self._start_term(macro_args)
 
@@ -351,7 +351,7 @@ class _ManualPage(ManualBlocks):
         if level.mdoc_list_type in ("tag", "hang", "ohang", "inset", "diag"):  # lists of terms
             level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
-                self._pass_next_line_to(self._extend_term)
+                self._redirect_next_line(self._extend_term)
         else:
             level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.mdoc_list_type == "enum" else "-"))
 
@@ -361,7 +361,7 @@ class _ManualPage(ManualBlocks):
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()
         if self._mdoc.open_tags:
-            self._pass_next_line_to(self._extend_term)
+            self._redirect_next_line(self._extend_term)
 
     def _start_display(self, macro_args: str) -> None:
         """Handle the mdoc macro ``.Bd``: begin a code block if the lines are to be displayed as they are."""
@@ -423,7 +423,7 @@ class _ManualPage(ManualBlocks):
         if text.strip():
             self._add_text(" ".join(text.split()))
 
-    _MACROS: Mapping[str, Callable[[_ManualPage, str], None]] = {
+    _MACROS: Mapping[str, Callable[[_ManPageConverter, str], None]] = {
         "TH": _store_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
         **dict.fromkeys("PP P LP HP Pp Lp".split(), _start_paragraph),
         "sp": _add_space, "Sp": _add_space, "br": _break_line,

@@ -67,13 +67,13 @@ def is_exponent(text: str, last_character: str) -> bool:
 
 
 class InlineBuilder:
-    """The running text of a paragraph: white space collapses, a line break is a ``\\n``, two begin a new paragraph.
+    """A builder of a paragraph: white space collapses, a line break is a ``\\n``, two begin a new paragraph.
 
     With ``plain``, code and emphasis are not marked, as in headings.
     """
 
     def __init__(self, plain: bool = False) -> None:
-        """Start an empty paragraph; with ``plain``, code and emphasis are not marked."""
+        """Create a builder of an empty paragraph; with ``plain``, code and emphasis are not marked."""
         self.plain = plain
         self._texts: list[str] = []
         self._images: list[str] = []  # alternative texts, which are also in ``_texts``
@@ -182,13 +182,13 @@ class InlineBuilder:
             return
         space_before = text[: len(text) - len(text.lstrip())]
         space_after = text[len(text.rstrip()) :]
-        if not space_before and stripped[0].isalnum() and self._has_word_before(start):
+        if not space_before and stripped[0].isalnum() and self._ends_with_word(start):
             return
         self._texts[start:] = [space_before, f"*{stripped}*", space_after]
         self._emphasis_end = -1 if space_after else len(self._texts)
 
-    def _has_word_before(self, end: int) -> bool:
-        """True if the collected texts before the index ``end`` end with a letter or digit."""
+    def _ends_with_word(self, end: int) -> bool:
+        """True if the last nonempty text before the index ``end`` ends with a letter or digit."""
         texts = (self._texts[index] for index in reversed(range(end)))  # a slice would be copied for each emphasis
         return next((text[-1].isalnum() for text in texts if text), False)
 

@@ -55,7 +55,7 @@ class RunningText:
     """The text of a paragraph, collected in pieces with single spaces between them."""
 
     def __init__(self) -> None:
-        """Start without text."""
+        """Create an empty text."""
         self._pieces: list[str] = []
         self._suppress_next_space = False
 
@@ -87,13 +87,13 @@ class RunningText:
 
 
 class MdocInterpreter:
-    """The converter of a page's macros.
+    """The interpreter of a page's macros.
 
     ``name`` is the documented name, and ``open_tags`` the number of ``Xo`` blocks that are still open.
     """
 
     def __init__(self) -> None:
-        """Start without a documented name, outside any block that a macro opens and another one closes."""
+        """Create an interpreter without a documented name, outside any block that macros open and close."""
         self.name = ""
         self.open_tags = 0  # the number of open ``Xo`` blocks, in which the next line continues a list tag
         self._is_spaced = True  # False after ``Sm off``

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element
 from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, prepend_term, render_one_line
 from .opendocument import DRAW, PRESENTATION, open_opendocument
-from .opendocument_text import OpenDocumentText
+from .opendocument_text import OpenDocumentConverter
 from .raw_document import MAX_EXCERPT_CHARACTERS, NavigationPart, Origin, RawDocument, ReadOptions
 
 _CLASS_ATTRIBUTE = f"{PRESENTATION}class"
@@ -34,7 +34,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:
-        converter = OpenDocumentText(presentation.trees)
+        converter = OpenDocumentConverter(presentation.trees)
         pages = presentation.body.findall(f"{DRAW}page")
         slides = [_build_slide(converter, page, number, left_out) for number, page in enumerate(pages, 1)]
     # The first block of a slide is its heading.
@@ -46,7 +46,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _build_slide(
-    converter: OpenDocumentText, page: Element, number: int, left_out: list[NavigationPart] | None
+    converter: OpenDocumentConverter, page: Element, number: int, left_out: list[NavigationPart] | None
 ) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
@@ -77,6 +77,6 @@ def _build_slide(
     return title, blocks
 
 
-def _render_line(converter: OpenDocumentText, shape: Element) -> str:
+def _render_line(converter: OpenDocumentConverter, shape: Element) -> str:
     """Return the text of a shape of a slide on one line, without emphasis. ``converter`` has the styles of the file."""
     return render_one_line(converter.build_blocks([shape], plain=True))

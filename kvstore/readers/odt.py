@@ -13,7 +13,7 @@ from typing import BinaryIO
 from ..errors import ReaderError
 from .markdown_blocks import join_blocks
 from .opendocument import open_opendocument
-from .opendocument_text import OpenDocumentText
+from .opendocument_text import OpenDocumentConverter
 from .raw_document import Origin, RawDocument, ReadOptions
 
 
@@ -23,7 +23,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     Raises ReaderError if the file is not ODT, is damaged or locked, or has no text.
     """
     with open_opendocument(stream, origin.name, "ODT", "text") as opendocument:
-        text = OpenDocumentText(opendocument.trees)
+        text = OpenDocumentConverter(opendocument.trees)
         blocks = text.build_document_blocks(opendocument.body)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")

@@ -50,7 +50,7 @@ _MAX_REPETITIONS = 64
 _MAX_SPACES = 1000
 
 
-class OpenDocumentText:
+class OpenDocumentConverter:
     """The converter of one document; ``title`` is the first paragraph styled as title or level-one heading."""
 
     def __init__(self, trees: Sequence[Element]) -> None:

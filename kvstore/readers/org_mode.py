@@ -69,7 +69,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     Raises ReaderError if it has no text, or cannot be decoded.
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
-    parser = _OrgFile()
+    parser = _OrgParser()
     blocks = parser.parse_blocks([line.expandtabs().rstrip() for line in text.split("\n")], depth=0)
     markdown = prepend_paragraphs(join_blocks(blocks), parser.descriptions)
     if not markdown.strip():
@@ -77,7 +77,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, parser.title or find_first_title(markdown), markdown + "\n", parser.meta, "markdown")
 
 
-class _OrgFile:
+class _OrgParser:
     """The parser of one file; ``title``, ``meta`` and ``descriptions`` come from its keywords."""
 
     def __init__(self) -> None:

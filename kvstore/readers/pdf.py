@@ -225,7 +225,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     table_lines = {id(row) for rows in tables.values() for row in rows}
     paragraphs: list[str] = []
     num_lines = 0  # of the current paragraph
-    for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
+    for previous, line, next_line in zip([None, *lines], lines, [*lines[1:], None], strict=False):
         if id(line) in table_lines:
             if id(line) in tables:
                 cells = [[" ".join(cell.text.split()) for cell in row.cells] for row in tables[id(line)]]
@@ -234,7 +234,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
         separator = (
             None
             if previous is None or id(previous) in table_lines
-            else _choose_separator(previous, line, following, num_lines, leading, usual_length)
+            else _choose_separator(previous, line, next_line, num_lines, leading, usual_length)
         )
         if separator is None:
             paragraphs.append(line.text)
@@ -273,11 +273,11 @@ def _has_same_columns(row: PageLine, line: PageLine) -> bool:
 
 
 def _choose_separator(
-    previous: PageLine, line: PageLine, following: PageLine | None, num_lines: int, leading: float, usual_length: int
+    previous: PageLine, line: PageLine, next_line: PageLine | None, num_lines: int, leading: float, usual_length: int
 ) -> str | None:
     """Return the separator between a line and the ``previous`` line: a space or newline; None if a paragraph begins.
 
-    ``following`` is the line after both (None: the page ends). ``num_lines`` is the number of lines of the paragraph
+    ``next_line`` is the line after both (None: the page ends). ``num_lines`` is the number of lines of the paragraph
     above, ``leading`` the usual distance between lines, and ``usual_length`` the usual number of characters of a full
     line.
     """
@@ -298,10 +298,10 @@ def _choose_separator(
         return " " if distance_right > em else None
     if distance_right > _MIN_INDENT * em:  # the line is indented
         max_offset = _MAX_ALIGNED_OFFSET * em
-        is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < max_offset
+        is_continued = next_line is not None and next_line.y < line.y and abs(next_line.x - line.x) < max_offset
         if _BULLET_PATTERN.match(previous.text):
             return " "
-        is_definition = is_continued or following is None or following.x < line.x - max_offset
+        is_definition = is_continued or next_line is None or next_line.x < line.x - max_offset
         if num_lines == 1 and not is_full and is_definition:
             return "\n"  # a term with its definition below it, to the right
         return " " if num_lines == 1 and is_continued and is_full else None

@@ -61,7 +61,7 @@ class PenTracker:
     """
 
     def __init__(self) -> None:
-        """Start without a page; :meth:`start_page` sets it."""
+        """Create a tracker without a page; :meth:`start_page` sets it."""
         self._page: Any = None  # the current page of pypdf
         #: By the id of the font object, which is stored too, because ids of deleted objects are used again.
         self._widths_by_font: dict[int, tuple[Any, _FontWidths | None]] = {}

@@ -108,7 +108,7 @@ class _LineCollector:
     """
 
     def __init__(self, pen: PenTracker) -> None:
-        """Start a page without lines; ``pen`` computes where each shown text ends."""
+        """Create a collector without lines; ``pen`` computes where each shown text ends."""
         self.lines: list[PageLine] = []
         self._open_line: PageLine | None = None  # the last one of the lines
         self._separation = _Separation()

@@ -64,7 +64,7 @@ _EXPLICIT_MARKUP_PATTERN = re.compile(r"\.\.(?:\s|$)|__\s")  # .. a comment
 _ENUMERATOR_PATTERN = re.compile(
     r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
 )
-#: An option with its value. Its parts give no characters back, because a list could be split in countless ways.
+#: An option with its value. Its parts never backtrack: the number of ways to split a list of options is exponential.
 _OPTION = (
     r"(?:--?|/)[\w?@#](?:(?=(?:[^\WA-Za-z]|-)*+[A-Za-z])[\w-]*+(?=[.>])[\w.-]*+>?+"  # a value without a separator
     r"|[\w-]*+(?:[ =]?<?[A-Za-z][\w.-]*+>?+)?+)"
@@ -104,7 +104,7 @@ _CONTENT_DIRECTIVES = frozenset(
         "hlist glossary class"
     ).split()
 )
-#: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
+#: Patterns limit the distance between opening and closing marks, so that many unclosed marks take linear time.
 _LITERAL_PATTERN = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
 #: A text with a role: ":ref:`tea`" or "`tea`:ref:".
 _ROLE_PATTERN = re.compile(
@@ -135,7 +135,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs().rstrip() for line in text.split("\n")]
-    parser = _RestructuredText(_find_substitutions(lines), len(text))
+    parser = _RestructuredTextParser(_find_substitutions(lines), len(text))
     markdown = join_blocks(parser.parse_blocks(lines, depth=0)) or join_blocks([make_paragraph(text.strip())])
     yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", meta={}, format="markdown")
 
@@ -153,7 +153,7 @@ def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
     return substitutions
 
 
-class _RestructuredText:
+class _RestructuredTextParser:
     """The parser of one file; section levels follow the order in which adornments first occur."""
 
     def __init__(self, substitutions: Mapping[str, str], max_repeated_chars: int) -> None:

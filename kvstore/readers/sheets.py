@@ -114,8 +114,8 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above the header of a table: rows of one cell, if a row of several cells follows.
 
     Return 0 if there are more than ``_MAX_TITLE_ROWS`` such rows, or if they are probably data. They are data if no
-    row follows the row of several cells, or if more than three quarters of the rows below it have one cell too, as in a
-    list with one remark.
+    row follows the row of several cells, or if more than three quarters of the rows below it also have one cell, as in
+    a list with a single note.
     """
     is_wide = [sum(map(bool, cells)) > 1 for cells in rows]  # True for a row of several nonempty cells
     num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0

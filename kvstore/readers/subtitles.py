@@ -69,7 +69,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         end_time = max(end_time, cue.end_time)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no cue with text; there is nothing to store")
-    yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", meta={}, format="text")
+    yield RawDocument(origin.key, title=None, text="\n\n".join(paragraphs) + "\n", meta={}, format="text")
 
 
 def _iter_cues(text: str) -> Iterator[_Cue]:

@@ -91,14 +91,14 @@ _LINE_BREAK_NAMES = frozenset("br lb break sbr".split())
 
 def read_prose(root: Element, origin: Origin) -> RawDocument:
     """Return the document of an XML file of prose, given its root element. Raises ReaderError if it has no text."""
-    prose = _XmlProse(root)
+    prose = _XmlProseConverter(root)
     blocks = prose.build_blocks()
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     return RawDocument(origin.key, prose.title or None, join_blocks(blocks) + "\n", prose.meta, "markdown")
 
 
-class _XmlProse:
+class _XmlProseConverter:
     """The converter of an article or a book; ``title`` and ``meta`` come from its head."""
 
     def __init__(self, root: Element) -> None:
@@ -165,12 +165,12 @@ class _XmlProse:
             for abstract in _iter_outermost(head, _ABSTRACT_NAMES):
                 blocks += self._build_section(abstract, level)
         read_children = frozenset(child for child in (title, head, label) if child is not None)
-        return blocks + self._build_children(element, level, excluded=read_children)
+        return blocks + self._build_children(element, level, skipped_children=read_children)
 
     def _build_children(
-        self, element: Element, level: int, excluded: frozenset[Element] = frozenset()
+        self, element: Element, level: int, skipped_children: frozenset[Element] = frozenset()
     ) -> list[MarkdownBlock]:
-        """Return the blocks of an element's text and of its children, except the children ``excluded``.
+        """Return the blocks of an element's text and of its children, except ``skipped_children``.
 
         ``level`` is the heading level of sections among the children. Adjacent text and inline elements become one
         paragraph. In an element with blocks but without text of its own, each unknown element is a paragraph instead.
@@ -194,7 +194,7 @@ class _XmlProse:
         for child in element:
             name = get_local_name(child)
             is_listing = name == "code" and "\n" in "".join(child.itertext()).strip()
-            if child in excluded or name in _IGNORED_NAMES:
+            if child in skipped_children or name in _IGNORED_NAMES:
                 pass
             elif child in self._block_elements or name in _TITLE_NAMES or is_listing:
                 flush_paragraph()
@@ -264,7 +264,7 @@ class _XmlProse:
                 (items[-1].blocks if items else leading_blocks).extend(self._build_block(child, child_name, level))
                 continue
             labels = frozenset(part for part in child if get_local_name(part) == "label")
-            blocks = prepend_term(term, self._build_children(child, level, excluded=labels))
+            blocks = prepend_term(term, self._build_children(child, level, skipped_children=labels))
             term = ""
             if blocks:
                 items.append(ListItem(f"{len(items) + 1}." if is_numbered else "-", blocks))
