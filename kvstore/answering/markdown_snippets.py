@@ -38,18 +38,18 @@ class MarkdownSnippetSplitter:
     """Splits a Markdown text into snippets and headings. It remembers the term that is being defined."""
 
     def __init__(
-        self, text: str, language: str | None, header_row: str = "", settings_before: str | None = None
+        self, text: str, language: str | None, header_row: str = "", preceding_settings: str | None = None
     ) -> None:
         """Split a text into blocks, such as paragraphs and headings.
 
         ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the
-        table in which the text begins, if it begins in one. If the text is part of a configuration file,
-        ``settings_before`` is the text of the section before it (None: it is part of another file).
+        table in which the text begins, if it begins in one. In a configuration file, ``preceding_settings`` is the text
+        of the section before the passage (None: any other kind of file).
         """
         self._text = text
         self._language = language
         self._header_row = header_row
-        self._settings_before = settings_before
+        self._preceding_settings = preceding_settings
         self._blocks = split_chunk_blocks(text)
         #: The term that is being defined (empty: none), and the nesting level of its list item.
         self._term, self._term_level = "", 0
@@ -70,8 +70,8 @@ class MarkdownSnippetSplitter:
                 yield from iter_release_snippets(heading, block_span)
             elif LINK_DEFINITIONS_PATTERN.fullmatch(self._text, block.start, block.end):
                 continue
-            elif block.kind == "code" and self._settings_before is not None:
-                yield from split_settings(block_span, self._settings_before)
+            elif block.kind == "code" and self._preceding_settings is not None:
+                yield from split_settings(block_span, self._preceding_settings)
             elif block.kind == "code":
                 yield from split_code(block_span)
             elif block.kind == "table":

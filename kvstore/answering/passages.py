@@ -213,7 +213,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
             starts_mid_line,
             language,
             header_row=_find_table_header(text_before) if is_table else "",
-            settings_before=text_before if is_configuration else None,
+            preceding_settings=text_before if is_configuration else None,
         )
     )
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
@@ -276,19 +276,19 @@ def split_snippets(
     starts_mid_line: bool,
     language: str | None,
     header_row: str = "",
-    settings_before: str | None = None,
+    preceding_settings: str | None = None,
 ) -> Iterator[Snippet]:
     """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
 
     A snippet is a sentence, an item, a row of a table or a few lines of code. ``format`` is ``markdown``, or another
     one that is split as plain text. ``starts_mid_line`` is True if the passage begins in the middle of a line.
     ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
-    which the passage begins, if any. If the passage is part of a configuration file, ``settings_before`` is the text of
-    its section before it (None: it is part of another file).
+    which the passage begins, if any. In a configuration file, ``preceding_settings`` is the text of the section before
+    the passage (None: any other kind of file).
     """
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
     elements = list(
-        MarkdownSnippetSplitter(text, language, header_row, settings_before).split()
+        MarkdownSnippetSplitter(text, language, header_row, preceding_settings).split()
         if format == "markdown"
         else PlainTextSplitter(text, language, section_heading).split(starts_mid_line)
     )

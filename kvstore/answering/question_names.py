@@ -205,7 +205,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
             piece[0].isdigit() or (any(map(str.isupper, piece)) and not _CONTRACTION_PATTERN.fullmatch(piece))
             for piece in pieces
         ]
-    _clear_amounts(pieces, in_names)
+    _unmark_amounts(pieces, in_names)
     builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
     at_sentence_start = True
     for piece, is_in_name in zip(pieces, in_names, strict=True):
@@ -330,10 +330,11 @@ def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
     ]
 
 
-def _clear_amounts(pieces: Sequence[str], in_names: list[bool]) -> None:
-    """Set ``in_names`` to False for the number of an amount ("$700", "12 days"), because documents state limits.
+def _unmark_amounts(pieces: Sequence[str], in_names: list[bool]) -> None:
+    """Set ``in_names`` to False for the number of an amount ("$700", "12 days").
 
-    ``in_names`` has a bool for each piece (word or mark) of a question: True if it belongs to a name.
+    ``in_names`` has a bool for each piece (word or mark) of a question: True if it belongs to a name. The amount in a
+    question is rarely the one in the document, which gives a limit instead ("up to $1,000").
     """
     for index, piece in enumerate(pieces):
         if piece[0].isdigit():

@@ -131,8 +131,8 @@ def _evaluate_condition(
 def _iter_matching(state: State, condition: Condition, candidate_ids: Sequence[int] | None) -> Iterator[int]:
     """Yield the ids of the candidate documents whose records satisfy the condition of a mapping.
 
-    The records are read in batches. ``candidate_ids`` is never None, which means all documents, because only conditions
-    that kvstore cannot parse need them, and these are in SQL.
+    The records are read in batches. ``candidate_ids`` is never None (all documents): only SQL conditions that
+    kvstore cannot parse need all documents.
     """
     assert candidate_ids is not None
     is_satisfied = make_predicate(condition, state)

@@ -39,6 +39,6 @@ def limits_value_size() -> bool:
 
 
 def is_interrupted() -> bool:
-    """True if the query of this thread must stop, because the event that can stop it is set."""
+    """True if the query of this thread must stop: the event that interrupts it is set."""
     event = getattr(_thread_state, "event", None)
     return event is not None and event.is_set()

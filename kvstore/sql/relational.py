@@ -60,7 +60,7 @@ class _TableScan:
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         """Prepare a scan of a table for the running query of a connection."""
-        self._reader = connection.open_reader
+        self._reader = connection.active_reader
         self._table = table
         self._column_types = {name: sql_type for name, (sql_type, _) in table.all_columns.items()}
         self._read_functions = [read_column for _, read_column in table.all_columns.values()]
@@ -204,7 +204,7 @@ class _VirtualTable:
                 column = info.get_aConstraint_iColumn(index)  # -1 is the rowid
                 column_name = self._column_names[column] if column >= 0 else "rowid"
                 constraints.append(_Constraint(index, column_name, operator))
-        num_table_rows = self._table.estimate_rows(self._connection.open_reader)
+        num_table_rows = self._table.estimate_rows(self._connection.active_reader)
         selected, num_rows = self._choose_constraints(constraints, num_table_rows)
         for position, constraint in enumerate(selected, 1):  # SQLite passes the operands to Filter in this order
             info.set_aConstraintUsage_argvIndex(constraint.sqlite_index, position)
@@ -238,7 +238,7 @@ class _VirtualTable:
 
     def Open(self) -> _TableScan:
         """Return a new scan (xOpen); it measures its cost if the caller of the query asked for costs."""
-        is_measured = self._connection.open_reader.measured_view is not None
+        is_measured = self._connection.active_reader.measured_view is not None
         return (_MeasuredScan if is_measured else _TableScan)(self._connection, self._table)
 
     def Disconnect(self) -> None:
@@ -346,13 +346,13 @@ class _Connection:
 
         query, text = arguments
         if self._text_matcher is None:
-            self._text_matcher = TextMatcher(self.open_reader.state.settings.stemmer)
+            self._text_matcher = TextMatcher(self.active_reader.state.settings.stemmer)
         return match_text(self._text_matcher, query, text)
 
     @property
-    def open_reader(self) -> TableReader:
+    def active_reader(self) -> TableReader:
         """The reader of the running query."""
-        assert self.reader is not None  # set from before a query is prepared until it ends
+        assert self.reader is not None  # set before a query is prepared, and cleared when it ends
         return self.reader
 
 

@@ -1,7 +1,7 @@
 """``MATCH`` in SQL: full-text queries of any text, and the access paths to documents and chunks by their words.
 
 In: a query (:mod:`kvstore.text.text_query`) and a value, or a state. Out: the result of the match, or rows that can
-match because they have the words, according to the postings. An invalid query raises InputError.
+match: the postings show that they have the words. An invalid query raises InputError.
 """
 
 from __future__ import annotations
