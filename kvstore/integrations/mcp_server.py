@@ -163,7 +163,7 @@ class _RunningRequests:
     """The requests from a client that have no reply yet."""
 
     def __init__(self) -> None:
-        """Create a record without requests. Its event is set when the last running request ends."""
+        """Create an empty set of requests, with an event that is set when the last running request ends."""
         self._request_ids: set[Any] = set()
         self._all_finished = anyio.Event()
 

@@ -66,12 +66,14 @@ def _format_tooltip(edge: NetworkEdge) -> str:
 def _render_svg(network: EntityNetwork, title: str) -> str:
     """Return the picture of the network as SVG."""
     names, edges = _to_drawing(network)
-    return draw_network(title, names, edges, lay_out_names(names, edges), _build_remark(network)) + "\n"
+    return draw_network(title, names, edges, lay_out_names(names, edges), _format_num_omitted(network)) + "\n"
 
 
-def _build_remark(network: EntityNetwork) -> str:
+def _format_num_omitted(network: EntityNetwork) -> str:
     """Return a clause with the number of omitted entities, or an empty string if there are none."""
-    return f"{network.num_omitted:,} more names are not shown" if network.num_omitted else ""
+    if not network.num_omitted:
+        return ""
+    return f"{network.num_omitted:,} more {'name is' if network.num_omitted == 1 else 'names are'} not shown"
 
 
 def _render_html(network: EntityNetwork, title: str) -> str:
@@ -98,7 +100,7 @@ def _render_html(network: EntityNetwork, title: str) -> str:
     script = f"const elements = {element_data};\n{_SCRIPT}"
     hashes = f"{hash_source(library)} {hash_source(script)}"
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
-    picture = draw_network(title, names, edges, positions, _build_remark(network))
+    picture = draw_network(title, names, edges, positions, _format_num_omitted(network))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

@@ -93,7 +93,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
         if page.is_named:  # the path ends with a name, and the suffix of a representation follows the name
-            routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, None)))
+            routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, suffix=None)))
             continue
         for suffix in ("", ".json", *page.representations):
             url = "/index" if page.url == "/" and suffix else page.url  # such as /index.json
@@ -198,7 +198,8 @@ def _render_error(
     if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON_TYPE):
         return Response(format_json({"error": message}), status, media_type=_JSON_TYPE)
     page = ExplorerPage("", lambda request: {}, "error.html")
-    variables = _build_variables(store, None, page, request, "", {"status": status, "message": message})
+    content = {"status": status, "message": message}
+    variables = _build_variables(store, session=None, page=page, request=request, name="", content=content)
     return Response(get_template(page.template).render(variables), status, media_type="text/html")
 
 

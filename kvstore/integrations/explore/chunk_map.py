@@ -181,7 +181,9 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     names = [(str(label), counts[label]) for label in largest]
     num_others = len(labels) - sum(counts[label] for label in largest)
     if num_others:
-        last_name = "none" if num_others == num_unlabeled else f"{len(counts) - len(largest):,} others"
+        num_other_labels = len(counts) - len(largest)
+        other_labels = "1 other" if num_other_labels == 1 else f"{num_other_labels:,} others"
+        last_name = "none" if num_others == num_unlabeled else other_labels
         names.append((last_name, num_others))
     return ChunkGroups(names, np.array([group_indexes.get(label, len(largest)) for label in labels], np.uint8))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import EntityNotFoundError, InputError
 from ..store_queries import fetch_named_rows, list_built_indexes
-from .list_page import RowList, build_index_page
+from .list_page import RowQuery, build_index_page
 from .page import ExplorerPage, PageContent, PageRequest
 
 _COLUMNS = "community, level, parent, title, entities, passages, documents, stale, text"
@@ -27,7 +27,7 @@ def build_community(request: PageRequest) -> PageContent:
         description = None
     if description is None:
         raise EntityNotFoundError(f"there is no community {key[:80]!r}; /communities lists the communities")
-    members = RowList(request, "community_members LEFT JOIN entities ON name = entity", size=100)
+    members = RowQuery(request, "community_members LEFT JOIN entities ON name = entity", size=100)
     members.add_condition("community = ?", key)
     content = members.build_page("entity, weight, mentions", "weight DESC, entity")
     parts = fetch_named_rows(

@@ -125,8 +125,8 @@ def _render_text(
 ) -> Markup:
     """Return the bytes ``part`` of a document's text as HTML, with link targets at the starts of ``chunks``.
 
-    ``marks`` are the byte spans to highlight, because an answer cites them, and ``names`` are entities to link, with
-    their byte spans. Markdown is rendered, unless the request has ``view=text``.
+    ``marks`` are the byte spans that an answer cites, which are highlighted. ``names`` are entities to link, with their
+    byte spans. Markdown is rendered, unless the request has ``view=text``.
     """
     part_start, part_end = part
     anchors = [chunk["start"] for chunk in chunks]

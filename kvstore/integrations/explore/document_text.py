@@ -60,7 +60,7 @@ def render_marked_text(
 ) -> Markup:
     """Render the bytes ``part`` of a text as inline HTML.
 
-    ``marks`` are spans to highlight, because they are cited; overlapping spans are merged. ``names`` are entities with
+    ``marks`` are the cited spans, which are highlighted; overlapping spans are merged. ``names`` are entities with
     their spans; of nested spans the longest is linked. Only the first link of a name is in the keyboard tab order.
     ``anchors`` are offsets of link targets (``#byte-N``). Everything outside ``part`` is omitted.
     """

@@ -16,7 +16,7 @@ from .page import PageContent, PageRequest
 PAGE_SIZE, MAX_PAGE = 50, 10**7
 
 
-class RowList:
+class RowQuery:
     """A query for the rows of a table that satisfy conditions, with ``size`` rows per page."""
 
     def __init__(self, request: PageRequest, table: str, *, size: int = PAGE_SIZE) -> None:
@@ -55,8 +55,8 @@ class RowList:
             )
         )
 
-    def count_by(self, column: str, order: str) -> list[dict[str, Any]]:
-        """Return each value of a column as ``value`` and its number of rows as ``count``; ``order`` is an SQL order."""
+    def count_values(self, column: str, order: str) -> list[dict[str, Any]]:
+        """Return each ``value`` of a column with its ``count``, the number of rows; ``order`` is an SQL order."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
     def build_page(self, columns: str, order: str, *, details: str = "") -> PageContent:
@@ -82,9 +82,9 @@ def build_index_page(request: PageRequest, index: str, columns: str, order: str)
     """
     if index not in list_built_indexes(request.store):
         return {"index": index, "is_built": False, "documents": len(request.store)}
-    rows = RowList(request, index)
+    rows = RowQuery(request, index)
     text = rows.filter_by_text("title", "text")
-    levels = rows.count_by("level", "level")
+    levels = rows.count_values("level", "level")
     level = request.get_text("level")
     if level:
         rows.add_condition("level = ?", request.get_number("level", 0))

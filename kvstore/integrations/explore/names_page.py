@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .list_page import RowList
+from .list_page import RowQuery
 from .page import ExplorerPage, PageContent, PageRequest
 
 
@@ -12,9 +12,9 @@ def build_content(request: PageRequest) -> PageContent:
     A kind is a type of entities, such as persons. Each entity has its numbers of mentions, documents and trees.
     ``of`` is the number of all entities.
     """
-    names = RowList(request, "entities")
+    names = RowQuery(request, "entities")
     text = names.filter_by_text("name")
-    kinds = names.count_by("kind", "count(*) DESC, kind")
+    kinds = names.count_values("kind", "count(*) DESC, kind")
     kind = request.get_text("kind")
     if kind:
         names.add_condition("kind = ?", kind)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import EntityNotFoundError
 from ..store_queries import fetch_named_rows, list_built_indexes
-from .list_page import RowList, build_index_page
+from .list_page import RowQuery, build_index_page
 from .page import ExplorerPage, PageContent, PageRequest
 
 _COLUMNS = "topic, level, tree, parent, title, chunks, documents, stale, text"
@@ -32,7 +32,7 @@ def build_topic(request: PageRequest) -> PageContent:
         raise EntityNotFoundError(f"there is no topic {topic_id[:40]!r}; /topics lists the topics")
     topic = rows[0]
     subtopics = _load_topics(request, "parent", topic_id)
-    members = RowList(
+    members = RowQuery(
         request,
         "topic_members JOIN chunks ON chunks.document = topic_members.document "
         "AND chunks.ordinal = topic_members.chunk JOIN documents ON key = chunks.document",

@@ -10,7 +10,7 @@ import kvstore
 
 from ...errors import EntityNotFoundError
 from ..store_queries import fetch_named_rows
-from .list_page import RowList
+from .list_page import RowQuery
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The maximum number of entities on the page of a tree, and of entities directly below one of them.
@@ -24,7 +24,7 @@ def build_list(request: PageRequest) -> PageContent:
 
     ``of`` is the number of all trees.
     """
-    trees = RowList(request, "trees")
+    trees = RowQuery(request, "trees")
     text = trees.filter_by_text("name")
     content = trees.build_page(
         "name, nodes, source",
@@ -48,7 +48,7 @@ def build_tree(request: PageRequest) -> PageContent:
     if not trees:
         raise EntityNotFoundError(f"there is no tree {tree[:80]!r}; /trees lists the trees")
     under = request.get_text("under")
-    rows = RowList(request, "nodes", size=_MAX_CHILDREN)
+    rows = RowQuery(request, "nodes", size=_MAX_CHILDREN)
     rows.add_condition("tree = ?", tree)
     if under:
         rows.add_condition("entity = ?", under)
@@ -103,7 +103,8 @@ def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> 
 def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
     """Return the ancestors of an entity in a tree, from a root down to its parent.
 
-    Of several parents, the first by name is followed. A cycle, or ``_MAX_PATH`` ancestors, end the path.
+    If an entity has several parents, the first by name is followed. The path ends before a cycle, or after
+    ``_MAX_PATH`` ancestors.
     """
     path: list[str] = []
     while len(path) < _MAX_PATH:

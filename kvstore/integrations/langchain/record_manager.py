@@ -150,7 +150,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):
             return self.store.keys(where={self._source_id_key: {"$in": unique_groups}})
-        keys = [key for key, origin in self._load_origins(None) if DocumentOrigin.parse(origin) is not None]
+        keys = [key for key, origin in self._load_origins(keys=None) if DocumentOrigin.parse(origin) is not None]
         return [key for key, group in self._iter_groups(keys) if group in unique_groups]
 
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:

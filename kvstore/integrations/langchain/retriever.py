@@ -74,7 +74,7 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
         The other arguments are those of :meth:`kvstore.Store.retrieve`; they override the values of the retriever
         (None: no change).
         """
-        arguments = self._question_store.build_retrieve_arguments(query, None, fill or self.fill)
+        arguments = self._question_store.build_retrieve_arguments(query, vector=None, fill=fill or self.fill)
         with self._question_store.store.snapshot() as state:
             evidence = state.retrieve(
                 query,

@@ -89,7 +89,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         """Read one state, then put and delete in one commit; return a result per operation, in order.
 
         Gets and searches do not see the puts of the same batch; they postpone the expiry of the items that they return
-        if they ask for it (``refresh_ttl``). Of several puts of one item, the last is written.
+        if they ask for it (``refresh_ttl``). If a batch puts an item several times, the last put is written.
         """
         operations = list(ops)
         for operation in operations:
