@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 
 class ChatStream:
-    """The texts of one answer as they arrive from a server, in pieces of any size; iterate it once.
+    """A reader of one answer from a server: iterate it once, to read the texts as they arrive.
 
     After the last text, ``is_truncated`` is true if the model stopped at its token limit. ``tokens`` are the numbers of
     tokens of prompt and answer, 0 if the server does not report them.

@@ -66,7 +66,7 @@ class LanguagePipeline:
     """A spaCy pipeline, which is loaded when it first parses a text. Threads can share it."""
 
     def __init__(self, name: str) -> None:
-        """Create an object for the spaCy pipeline ``name``, which is loaded on first use."""
+        """Create the pipeline ``name`` of spaCy, which is loaded on first use."""
         self.name = name
         self._lock = threading.RLock()
         self._pipeline: _LoadedPipeline | None = None

@@ -37,18 +37,18 @@ INNER_LABELS = POSTMODIFIER_LABELS | {
 }
 
 
-def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
+def iter_noun_chunks(text: Doc | Span) -> Iterator[tuple[int, int, int]]:
     """Yield the start, end and label of each base noun phrase, in order and without overlaps.
 
     Start and end are indexes of words, and the label is the number of "NP" in the vocabulary, as spaCy requires for
     ``doc.noun_chunks``. Raises ValueError if the text is not parsed.
     """
-    doc = parsed.doc
+    doc = text.doc
     if not doc.has_annotation("DEP"):
         raise ValueError("noun phrases need a parse; the pipeline has no parser")
     label = doc.vocab.strings.add("NP")
     last_end = 0
-    for token in parsed:
+    for token in text:
         if not _is_phrase_head(token):
             continue
         start, end = max(_find_start(token), last_end), _find_end(token)

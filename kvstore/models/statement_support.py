@@ -198,8 +198,8 @@ class _ParsedPassage:
 class _WrittenStatement:
     """A statement to check. ``parsed`` has the statement as parsed by the rules of each language of the passages.
 
-    At most ``max_missing`` of its content words can be missing in a sentence. Of a title, only words and their order
-    are checked. A statement that ``must_keep_phrases`` must have all words or no word of each phrase, a part of a
+    At most ``max_missing`` of its content words can be missing in a sentence. For a title, only words and their
+    order are checked. A statement that ``must_keep_phrases`` must have all words or no word of each phrase, a part of a
     sentence between punctuation marks or conjunctions.
     """
 
@@ -229,7 +229,7 @@ class _WrittenStatement:
         return False
 
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
-        """True unless one or two ``sentences`` of a passage say something else with the words of the statement.
+        """True unless one or two ``sentences`` of a passage use the statement's words to say something different.
 
         They do so if their words are in a different order, or if the statement adds or omits words such as "not". A
         statement that must keep phrases must also have each phrase of the sentences whole or not at all. For a title,

@@ -207,7 +207,7 @@ def list_names_and_predicates(text: str) -> tuple[list[str], list[tuple[str, str
         return [], []
     names: dict[str, None] = {}
     predicates: dict[tuple[str, str], None] = {}
-    for start, end in split_sentences(text, None):
+    for start, end in split_sentences(text, language=None):
         for phrase in _PUNCTUATION_PATTERN.split(text[start:end].rstrip(" .!?")):
             relation = ""  # the words between the previous name and the next, if they have a verb
             for is_name, words in _group_names(phrase.split()):

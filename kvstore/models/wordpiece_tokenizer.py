@@ -143,10 +143,10 @@ class WordPieceTokenizer:
 
 
 class _CharacterForms(dict[int, str]):
-    """The text that replaces each character, by its code; a character that is a word by itself gets spaces."""
+    """A cache of the text that replaces each character, by its code; a character that is a word gets spaces."""
 
     def __init__(self) -> None:
-        """Read the table of BERT's normalization of characters; entries are added to this dictionary on first use.
+        """Create an empty cache, and read the table of BERT's normalization of characters.
 
         Raises ValueError if it is damaged.
         """
