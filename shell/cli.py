@@ -31,7 +31,7 @@ from .command_options import (
     convert_to_option_errors,
     explain_missing_store,
     explain_write_errors,
-    open_store_at,
+    open_command_store,
     report_message,
     validate_folder,
 )
@@ -66,7 +66,7 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy the current state of STORE to DESTINATION.
 
     During the backup, other processes can read STORE and, unless you use --no-compact, write to it."""
-    with open_store_at(store, readonly=True) as opened_store:
+    with open_command_store(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
         report_message(f"copied {store} to {destination}")
         return 0
@@ -167,7 +167,7 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
     if strategy is not None:
         with convert_to_option_errors():
             get_strategy(strategy)
-    with open_store_at(store, create=write, readonly=not write) as opened_store:
+    with open_command_store(store, create=write, readonly=not write) as opened_store:
         with convert_to_option_errors(StatementError):
             tools = StoreTools(opened_store, write=write, tokens=tokens, strategy=strategy, where=where)
         serve(tools)
@@ -226,7 +226,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     file_format = file.suffix.lower().removeprefix(".")
     if file_format not in FORMATS:
         raise click.BadParameter(f"the name of {file} must end in .{', .'.join(FORMATS)}", param_hint="--to")
-    with open_store_at(store, readonly=True) as opened_store:
+    with open_command_store(store, readonly=True) as opened_store:
         # For --limit 0, a limit that no network reaches.
         max_names = limit or int(opened_store.statistics()["entities"]) + 1
         if name is None:
@@ -242,13 +242,13 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     text = format_network(file_format, network, title)
     with explain_write_errors(file):
         file.write_text(text, encoding="utf-8")
-    remark = (
+    omission = (
         f"; {format_count(network.num_omitted, 'entity')} omitted, --limit 0 includes all"
         if network.num_omitted
         else ""
     )
     report_message(
-        f"{file}: {format_count(len(network.nodes), 'entity')}, {format_count(len(network.edges), 'edge')}{remark}"
+        f"{file}: {format_count(len(network.nodes), 'entity')}, {format_count(len(network.edges), 'edge')}{omission}"
     )
     return 0
 

@@ -251,7 +251,7 @@ def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str
     return new_settings
 
 
-def open_store_at(
+def open_command_store(
     path: Path,
     *,
     create: bool = False,

@@ -16,7 +16,7 @@ from kvstore import sample
 from kvstore.language import format_literal
 
 from . import render
-from .command_options import open_store_at
+from .command_options import open_command_store
 
 #: The width of the tour's output if it does not go to a terminal.
 _DEFAULT_WIDTH = 120
@@ -48,7 +48,7 @@ class _Tour:
 
         If ``keep_store``, the last lines show how to use the store; otherwise, how to keep it.
         """
-        with open_store_at(self._path, create=True, embedder=self._embedder) as store:
+        with open_command_store(self._path, create=True, embedder=self._embedder) as store:
             self._store = store
             self._ingest()
             self._show_names()

@@ -21,7 +21,7 @@ from kvstore.errors import suggest
 from kvstore.integrations.saved_queries import delete_query, format_missing_message, load_queries, save_query
 from kvstore.language import format_identifier, format_literal
 
-from .command_options import open_store_at
+from .command_options import open_command_store
 from .configuration import get_config_path, parse_switch, set_keys, set_mode
 from .console import DEFAULT_PROMPT, Console, ShellExit, get_state_folder, parse_parameter_value
 from .layout import format_definitions, wrap_message
@@ -355,7 +355,7 @@ def _open_store(console: Console, arguments: list[str]) -> None:
     paths = [argument for argument in arguments if argument != "--readonly"]
     if len(paths) != 1:
         raise ValueError("usage: .open STORE [--readonly]")
-    console.change_store(open_store_at(Path(paths[0]), readonly=readonly))
+    console.change_store(open_command_store(Path(paths[0]), readonly=readonly))
     console.notify(f"opened {console.store.path}")
 
 

@@ -21,7 +21,7 @@ from .command_options import (
     convert_to_option_errors,
     explain_write_errors,
     merge_modes,
-    open_store_at,
+    open_command_store,
     report_message,
     validate_folder,
 )
@@ -132,7 +132,7 @@ def evaluate(
 
     merge_modes(as_json, mode)
     progress = ProgressLine(sys.stderr)
-    with open_store_at(store, readonly=True) as opened_store:
+    with open_command_store(store, readonly=True) as opened_store:
         with convert_to_option_errors():
             for strategy in strategies:
                 opened_store.describe_strategy(strategy)

@@ -27,7 +27,7 @@ from .command_options import (
     STORE,
     add_opening_options,
     convert_to_option_errors,
-    open_store_at,
+    open_command_store,
     parse_settings,
     report_message,
     split_assignment,
@@ -118,7 +118,7 @@ def ingest(
         report_message(f"error: there is nothing to ingest, so no store was created at {store}")
         return FAILED
     with (
-        open_store_at(
+        open_command_store(
             store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
         ) as opened_store,
         DeferredInterrupts() as interrupts,
@@ -284,7 +284,7 @@ def watch(
         if report.added or report.changed or report.removed:
             report_message(str(report))
 
-    with open_store_at(
+    with open_command_store(
         store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
     ) as opened_store:
 

@@ -103,10 +103,10 @@ def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> I
     """Yield the lines of pairs of a term and its description in two columns, wrapped to ``width`` (None: no limit)."""
     widest = max((measure_width(term) for term, _ in pairs), default=0)
     for term, text in pairs:
-        yield from wrap_after(f"{term}{' ' * (widest - measure_width(term))}  ", text, width)
+        yield from wrap_labeled_text(f"{term}{' ' * (widest - measure_width(term))}  ", text, width)
 
 
-def wrap_after(label: str, text: str, width: int | None) -> Iterator[str]:
+def wrap_labeled_text(label: str, text: str, width: int | None) -> Iterator[str]:
     """Yield the lines of a text, broken at spaces to fit ``width`` cells: the first after a label, the others indented.
 
     Without a ``width``, the text stays one line.
@@ -267,4 +267,4 @@ def render_vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: i
             yield ""
         for name, value in zip(names, row, strict=True):
             label = " " * (widest - measure_width(name)) + name + " = "
-            yield from map(str.rstrip, wrap_after(label, format_value(value), width))
+            yield from map(str.rstrip, wrap_labeled_text(label, format_value(value), width))

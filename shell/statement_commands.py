@@ -31,7 +31,7 @@ from .command_options import (
     add_opening_options,
     convert_to_option_errors,
     merge_modes,
-    open_store_at,
+    open_command_store,
     parse_parameters,
     parse_settings,
     report_message,
@@ -123,7 +123,7 @@ def shell(
 
     def open_store() -> kvstore.Store:
         """Open the store with the options of the command."""
-        return open_store_at(
+        return open_command_store(
             store,
             create=not readonly,
             readonly=readonly,
@@ -283,7 +283,7 @@ def ask(
         "WITHIN": within,
         "WORDS": _LONG_ANSWER_WORDS if is_long else words,
     }
-    with open_store_at(store, readonly=True) as opened_store:
+    with open_command_store(store, readonly=True) as opened_store:
         # Check the strategies and the condition alone, so that an error shows the text that the user typed.
         with convert_to_option_errors(StatementError):
             if using is not None:
@@ -311,7 +311,7 @@ def info(store: Path, mode: str | None) -> int:
     """Show the contents and settings of STORE."""
     from .console import Console
 
-    with open_store_at(store, readonly=True) as opened_store:
+    with open_command_store(store, readonly=True) as opened_store:
         fixed_settings = [(name, value) for name, value, is_fixed in opened_store.settings_table() if is_fixed]
         rows = [("path", str(opened_store.path)), *fixed_settings, *opened_store.statistics().items()]
         Console(opened_store, mode=mode).write("INFO", ("name", "value"), rows)
@@ -348,7 +348,7 @@ def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: b
     from .console import Console
     from .script import ScriptItem
 
-    with open_store_at(store, readonly=readonly) as opened_store:
+    with open_command_store(store, readonly=readonly) as opened_store:
         console = Console(opened_store, mode=mode)
         console.run(ScriptItem(statement))
         return FAILED if console.has_failed else 0

@@ -18,8 +18,8 @@ from .layout import (
     to_printable,
     truncate,
     wrap,
-    wrap_after,
     wrap_cell,
+    wrap_labeled_text,
 )
 from .masking import BOLD, PLAIN
 
@@ -135,7 +135,8 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
         for index, (label, branch_rows) in enumerate(branches):
             is_last = index == len(branches) - 1 and not notes
             yield f"{'└─' if is_last else '├─'} {label}"
-            yield from _render_branch(branch_rows, 1, None, "   " if is_last else "│  ", width, set())
+            indent = "   " if is_last else "│  "
+            yield from _render_branch(branch_rows, distance=1, via=None, indent=indent, width=width, drawn_names=set())
         for note in notes:
             yield _limit_width(f"… {format_value(note.text)}", width)
 
@@ -208,7 +209,7 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
         label = f"{hit['rank']}. "
         if index:
             yield ""
-        yield from wrap_after(label, ", ".join(details), width)
+        yield from wrap_labeled_text(label, ", ".join(details), width)
         indent = " " * measure_width(label)
         text_width = max(width - len(indent), MIN_COLUMN_WIDTH)
         for paragraph in filter(str.strip, str(hit["text"] or "").split("\n\n")):
@@ -231,7 +232,7 @@ def render_answer(answer: Mapping[str, Any], width: int | None, *, is_shown: boo
             line = to_printable(paragraph)
             marker = _LIST_MARKER_PATTERN.match(line)
             label = "" if marker is None else marker[0]
-            lines += wrap_after(label, line.removeprefix(label), width)
+            lines += wrap_labeled_text(label, line.removeprefix(label), width)
         part_spans = [part["span"] for part in answer["parts"]]
         spans = [span for span in (answer["answer_span"], *part_spans) if span is not None]
         yield from lines if width is None else _embolden(lines, answer["answer"], spans)
@@ -288,7 +289,7 @@ def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[st
     location = (
         f"{to_printable(document)}{file}, {_format_chunks(spans)}, bytes {citation['start']} to {citation['end']}"
     )
-    yield from wrap_after(f"  [{citation['number']}] ", location + _format_other_documents(spans), width)
+    yield from wrap_labeled_text(f"  [{citation['number']}] ", location + _format_other_documents(spans), width)
 
 
 def _shorten_path(path: str) -> str:

@@ -39,12 +39,12 @@ class Watcher(Protocol):
 
 
 class SystemWatcher:
-    """Changes reported by the operating system, through watchfiles."""
+    """A watcher of folders to which the operating system reports changes, through watchfiles."""
 
-    def __init__(self, folders: Sequence[Path], excluded: Path, quiet_seconds: float) -> None:
-        """Watch ``folders`` without ``excluded``; report a change after ``quiet_seconds`` without another."""
+    def __init__(self, folders: Sequence[Path], excluded_folder: Path, quiet_seconds: float) -> None:
+        """Watch ``folders`` without ``excluded_folder``; report a change after ``quiet_seconds`` without another."""
         self._folders = folders
-        self._excluded_path = f"{excluded.resolve()}{os.sep}"
+        self._excluded_path = f"{excluded_folder.resolve()}{os.sep}"
         self._quiet_seconds = quiet_seconds
         self._start()
 
@@ -88,15 +88,15 @@ class SystemWatcher:
 
 
 class PollingWatcher:
-    """Changes detected by polling every file."""
+    """A watcher that polls every file of its folders."""
 
-    def __init__(self, folders: Sequence[Path], excluded: Path, quiet_seconds: float, interval: float) -> None:
-        """Scan ``folders``, to compare them later; the folder ``excluded`` inside them is omitted.
+    def __init__(self, folders: Sequence[Path], excluded_folder: Path, quiet_seconds: float, interval: float) -> None:
+        """Scan ``folders``, to compare them later; ``excluded_folder`` inside them is omitted.
 
         Each wait takes ``interval`` seconds; a change is reported after ``quiet_seconds`` without another.
         """
         self._folders = folders
-        self._excluded_path = os.path.realpath(excluded)
+        self._excluded_path = os.path.realpath(excluded_folder)
         self._quiet_seconds = quiet_seconds
         self._interval = interval
         self._last_states = self._scan_folders()
@@ -139,8 +139,10 @@ class PollingWatcher:
         return states
 
 
-def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet_seconds: float, interval: float | None) -> Watcher:
-    """Return a watcher of the folders that ignores ``excluded``, the store.
+def make_watcher(
+    folders: Sequence[Path], excluded_folder: Path, *, quiet_seconds: float, interval: float | None
+) -> Watcher:
+    """Return a watcher of the folders that ignores ``excluded_folder``, the store.
 
     A change is reported after ``quiet_seconds`` without another. With ``interval``, the watcher polls the folders every
     ``interval`` seconds. Otherwise, watchfiles reports changes; if it is not installed, the watcher polls every
@@ -148,10 +150,10 @@ def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet_seconds: floa
     """
     if interval is None:
         try:
-            return SystemWatcher(folders, excluded, quiet_seconds)
+            return SystemWatcher(folders, excluded_folder, quiet_seconds)
         except ModuleNotFoundError:
             interval = POLL_SECONDS
-    return PollingWatcher(folders, excluded, quiet_seconds, interval)
+    return PollingWatcher(folders, excluded_folder, quiet_seconds, interval)
 
 
 def ingest_on_change(
