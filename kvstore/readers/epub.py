@@ -44,7 +44,7 @@ _META_FIELDS = {
     "identifier": "id",
 }
 _HEADING_PATTERN = re.compile(r"(#+) (.*)")  # ## Green tea
-#: The maximum number of missing pages that a message names.
+#: The maximum number of missing pages that a message lists.
 _MAX_MISSING_SHOWN = 3
 #: The maximum depth of navigation entries.
 _MAX_NAVIGATION_DEPTH = 6

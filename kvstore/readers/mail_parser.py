@@ -97,7 +97,7 @@ class _MailPolicy(policy.EmailPolicy):
 
 @lru_cache(maxsize=16)
 def _parse_field(name: str, value: Any) -> Any:
-    """Parse a field as the standard library does; the addresses of a very long list are parsed one by one.
+    """Parse a field like the standard library; the addresses of a very long list are parsed one by one.
 
     The result is cached, because fields are read several times.
     """
@@ -107,7 +107,7 @@ def _parse_field(name: str, value: Any) -> Any:
 
 
 def _parse_short_field(name: str, value: Any) -> Any:
-    """Parse a field as the standard library does; a value with thousands of nested comments is returned verbatim."""
+    """Parse a field like the standard library; a value with thousands of nested comments is returned verbatim."""
     try:
         return policy.default.header_fetch_parse(name, value)
     except RecursionError:

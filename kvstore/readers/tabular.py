@@ -80,8 +80,8 @@ def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 def _detect_delimiter(header: str, first_row: str, origin: Origin) -> str:
     """Return the delimiter that the suffix of the file or its first two lines indicate; by default a comma.
 
-    It splits both lines into the same number of cells, the highest number if several do. If none does, it is the first
-    one in the header.
+    It splits both lines into the same number of cells. If several delimiters do, the one with the most cells is
+    returned. If none does, the first one in the header is returned.
     """
     if PurePosixPath(origin.name).suffix.lower() == ".tsv":
         return "\t"
@@ -115,7 +115,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
     every other nonempty column. The title is the ``title`` column; if neither it nor the text column exists, it is the
     name of the file. The options can name other columns. Columns other than key, title and text become metadata, with
-    plain numbers as numbers. Raises the ReaderErrors of :func:`iter_row_documents`.
+        plain numbers as numbers. Raises the ReaderErrors of :func:`iter_row_documents`.
     """
     yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 

@@ -30,7 +30,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
     """Yield a RawFact with the valid triples and the entity names that the object ``fields`` states about a document.
 
-    If some triples are invalid, also yield a failure that names them. ``position`` is the line's ``path:line``. Raises
+    If some triples are invalid, also yield a failure that lists them. ``position`` is the line's ``path:line``. Raises
     BadLineError if the key, the list of triples or a name is invalid.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)

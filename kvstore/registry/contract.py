@@ -100,8 +100,8 @@ class Delta:
     - ``removed_mentions``: by chunk, the entities that it no longer mentions. These chunks have no other change, and no
       remaining mention lies inside a removed one.
     - ``names_added`` and ``names_removed``: normal forms by entity.
-    - ``links``: by (entity, entity, kind of link), for triples the change in the number of documents that state one of
-      both entities; for an edge 1 if it became accepted, and -1 if it is no longer accepted.
+    - ``links``: by (entity, entity, kind of link), for triples, the change in the number of documents that assert one
+      with both entities; for an edge, 1 if it became accepted, and -1 if it is no longer accepted.
     """
 
     added: Sequence[AddedDocument] = ()

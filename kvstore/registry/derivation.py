@@ -42,8 +42,8 @@ from .structure_versions import has_index
 class StoredDerivation:
     """A derivation (data computed from each document) of a store. ``options`` are all options of its index.
 
-    While its index is being built, the documents with ids in ``unbuilt_documents`` have no part (derived data) yet. A
-    derivation that is not ``is_maintained`` is being dropped; its remaining parts are deleted with their documents.
+    While its index is being built, the documents with ids in ``unbuilt_documents`` have no part (derived data) yet. If
+    ``is_maintained`` is False, the derivation is being dropped; its remaining parts are deleted with their documents.
     """
 
     derivation: Derivation

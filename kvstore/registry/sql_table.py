@@ -31,12 +31,12 @@ ReadColumn = Callable[[TableReader, TableRow, Any], SqlValue]
 class SqlTable:
     """One table of the language.
 
-    ``columns`` maps a name to (SQL type, reading function). ``hidden_columns`` are further columns, which a query
-    must name because ``*`` omits them. ``scan`` returns all rows, and ``load`` the record of a row, which the reading
+    ``columns`` maps a name to (SQL type, reading function). ``hidden_columns`` are further columns, which a query must
+    name because ``*`` omits them. ``scan`` returns all rows, and ``load`` the record of a row, which the reading
     functions get. The lookups are the access paths by a column, the most selective first: functions that return the
     rows that may have a value, a value in a range, or words that match a full-text query. A range has a lowest and a
-    highest value, both inclusive, either None. ``get_rowid`` returns SQLite's ``rowid`` of a row, and ``estimate_rows``
-    an estimate of the number of rows for SQLite's query planner.
+    highest value, both inclusive; None means no limit. ``get_rowid`` returns SQLite's ``rowid`` of a row, and
+    ``estimate_rows`` an estimate of the number of rows for SQLite's query planner.
     """
 
     name: str
@@ -75,7 +75,7 @@ class SqlTable:
 
 
 def iter_optional(row: TableRow | None) -> TableRows:
-    """Return an iterator over ``row`` alone, or an empty iterator if it is None, because there is no such row."""
+    """Return an iterator over ``row`` alone, or an empty iterator if it is None (no such row)."""
     return iter(()) if row is None else iter((row,))
 
 
