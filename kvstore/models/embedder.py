@@ -139,7 +139,7 @@ def open_recorded_embedder(name: str, weights: str) -> Embedder:
 
 
 def find_weights_digest(embedder: Embedder) -> str:
-    """Return the digest of the embedder's weights, which a store records; empty if the embedder names none."""
+    """Return the digest of the embedder's weights, which a store records; empty if the embedder has none."""
     return str(getattr(embedder, "weights", ""))
 
 

@@ -86,8 +86,8 @@ def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
 class _FailedAttempt(NamedTuple):
     """A failed attempt of a request, which another attempt may repeat with success.
 
-    ``requested_wait`` is the number of seconds that the server asks kvstore to wait, if it does. The server
-    ``is_loading`` if it is up but its model is not ready.
+    ``requested_wait`` is the number of seconds that the server asks kvstore to wait, if it does. ``is_loading`` is
+    True if the server is up but its model is not ready.
     """
 
     reason: str

@@ -148,7 +148,7 @@ def check_keywords(schema: Mapping[str, Any]) -> None:
 def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answer") -> None:
     """Raise ValueError if a value, decoded from JSON, violates its JSON Schema.
 
-    The message names the first violation and its path, which begins with ``location``. It is written for the model that
+    The message gives the first violation and its path, which begins with ``location``. It is written for the model that
     wrote the value.
     """
     type_names = schema.get("type", ())

@@ -54,8 +54,8 @@ _NEW_LIMIT_FIELD = "max_completion_tokens"
 class ModelAnswer(NamedTuple):
     """A model's answer and the reasoning before it.
 
-    The answer ``is_truncated`` if the token limit ended it. It ``is_loop`` if kvstore ended it because it repeated
-    itself. ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, or 0.
+    ``is_truncated`` is True if the token limit ended the answer, and ``is_loop`` if kvstore ended it because it
+    repeated itself. ``prompt_tokens`` and ``answer_tokens`` are the counts that the server reports, or 0.
     """
 
     text: str
@@ -230,9 +230,9 @@ class LanguageModel:
         """Send ``messages`` with ``optional_fields``; return the stream of the answer and an iterator over its texts.
 
         Some servers count the longest possible answer as part of the request. If the request is therefore too long, it
-        is sent once more, and the answer is limited to a part of the context, whose size the server's error names. This
-        size is used for later requests, too. Raises PromptTooLongError if the error names no size, or if the size was
-        already known, so that a repetition cannot help.
+        is sent once more, and the answer is limited to a part of the context, whose size the server's error states.
+        This size is used for later requests, too. Raises PromptTooLongError if the error states no size, or if the size
+        was already known, so that a repetition cannot help.
         """
         try:
             return self._open_stream(messages, optional_fields)
@@ -333,7 +333,7 @@ def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_toke
     """Return the size for a shorter prompt, in estimated tokens, after a prompt of ``tokens`` did not fit.
 
     ``problem`` is the server's error, with the size of the model's context. A quarter of the context, at most
-    ``answer_tokens``, is left for the answer. Return None if the server names no limit.
+    ``answer_tokens``, is left for the answer. Return None if the server states no limit.
     """
     if problem.limit is None:
         return None

@@ -36,7 +36,7 @@ class WordSpan(NamedTuple):
     last: int
 
 
-#: The span of a subject that only the title of the text names, before a sentence that begins with its verb.
+#: The span of a subject that only the title of the text mentions, before a sentence that begins with its verb.
 IMPLIED_SUBJECT = WordSpan(-1, -1)
 
 
@@ -55,9 +55,9 @@ class OrderedSentence:
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[WordSpan]:
         """Return the spans (first and last position) of words with ``stems``, in this order.
 
-        Stems that the sentence lacks are skipped. If no span has all the others, the last ones are left out one by one,
-        as long as half of ``stems`` remain. A span has at most ``max_other_words`` other words between its first and
-        last word.
+        Stems that the sentence lacks are skipped. If no span has all others, the last stems are omitted one by one, as
+        long as half of ``stems`` remain. A span has at most ``max_other_words`` other words between its first and last
+        word.
         """
         present_stems = [stem for stem in stems if stem in self.stems]
         starts = [position for position, stem in enumerate(self.stems) if stem in present_stems[:1]]

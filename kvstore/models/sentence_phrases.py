@@ -94,8 +94,8 @@ class _QualifiedPhrase:
     """A phrase of a sentence, between punctuation marks or conjunctions: the stems of its words and content words.
 
     ``word_stems`` are in order, without articles or similar words. ``qualifiers`` are words such as "not" or "may" that
-    change what is said; all negations are "not". It ``governs_sentence`` if they hold for the other phrases too. It
-    ``is_joined`` to the phrase before it if a conjunction without a comma is between them.
+    change what is said; all negations are "not". ``governs_sentence`` is True if they also apply to the other phrases,
+    and ``is_joined`` if only a conjunction without a comma is between the phrase and the one before it.
     """
 
     word_stems: Sequence[str]

@@ -91,7 +91,7 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     other than English, only the order of subject and object is checked; no order is checked in languages without spaces
     between words.
 
-    A pronoun can stand for the subject if the previous sentence or the ``title`` of the text names it. If the title
+    A pronoun can stand for the subject if the previous sentence or the ``title`` of the text mentions it. If the title
     does, the sentence need not mention the subject at all.
     :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has the words of
     the triple.
@@ -179,8 +179,8 @@ def _find_subjects(
 
     If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
     for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The
-    subject can then also be "the" and one of ``predicate_nouns``, or be implied, if the title names it (``is_titled``).
-    ``predicate_nouns`` are the words by which the text says what its subject is, such as "film".
+    subject can then also be "the" and one of ``predicate_nouns``, or be implied, if the title mentions it
+    (``is_titled``). ``predicate_nouns`` are the words by which the text says what its subject is, such as "film".
     """
     spans = sentence.find_spans(triple.subject_stems, _MAX_SUBJECT_GAP)
     subject_set = set(triple.subject_stems)

@@ -25,7 +25,7 @@ OffsetMap = tuple[tuple[int, int], ...]
 
 
 class ConditionError(StatementError):
-    """A condition that SQLite rejects for a ``reason``, at character ``offset`` (None if unknown)."""
+    """An error in a condition, at character ``offset`` (None if unknown)."""
 
     def __init__(self, condition: str, offset: int | None, reason: str) -> None:
         """Build the message: the ``reason``, and a line of ``condition``, a SQL text, with a caret at the offset."""

@@ -255,11 +255,11 @@ class _ConditionParser:
             is_negated = self._accept("NOT")
             if self._is_word("DISTINCT"):
                 raise UnsupportedForm
-            return _negate_if(self._parse_identity(field), is_negated)
+            return _apply_negation(self._parse_identity(field), is_negated)
         is_negated = self._accept("NOT")
         if is_negated and self._accept("NULL"):
             return IsNotNull(field)
-        return _negate_if(self._parse_predicate(field), is_negated)
+        return _apply_negation(self._parse_predicate(field), is_negated)
 
     def _parse_identity(self, field: Field) -> Condition:
         """Parse the operand of ``field IS`` and return the condition, which is never unknown (NULL).
@@ -333,7 +333,7 @@ class _ConditionParser:
         self._expect("VALUE")
         field = self._parse_elements()
         self._expect(")")
-        return _negate_if(_make_comparison(field, "=", value), is_negated)
+        return _apply_negation(_make_comparison(field, "=", value), is_negated)
 
     def _parse_exists(self) -> Condition:
         """Parse the query after EXISTS, such as ``(SELECT 1 FROM json_each(meta, '$.a') WHERE value = 'x')``.
@@ -471,9 +471,9 @@ def _make_comparison(
     """
     if value is NULL:
         return Unknown()
-    return _negate_if(Compare(field, operator, value), is_negated)  # type: ignore[arg-type]
+    return _apply_negation(Compare(field, operator, value), is_negated)  # type: ignore[arg-type]
 
 
-def _negate_if(condition: Condition, is_negated: bool) -> Condition:
+def _apply_negation(condition: Condition, is_negated: bool) -> Condition:
     """Return the negation of a condition if ``is_negated``, else the condition."""
     return Not(condition) if is_negated else condition

@@ -183,7 +183,7 @@ class _Constraint(NamedTuple):
 
 
 class _VirtualTable:
-    """A table of one connection: selects the access path for a query, and opens scans."""
+    """A virtual table of one connection, which chooses the access path for a query, and opens scans."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         """Create the virtual table by which a SQLite connection reads a table of the store."""
