@@ -66,7 +66,7 @@ def find_equivalent(line: str) -> str | None:
 
 
 def suggest_replacement(line: str) -> str:
-    """Return a sentence that names what to type instead of a command of psql."""
+    """Return a sentence that says what to type instead of a command of psql."""
     word = line.removeprefix("\\").split(maxsplit=1)[0] if line.strip("\\ ") else ""
     replacement = _REPLACEMENTS.get(word) or _REPLACEMENTS.get(word.rstrip("+S"))
     if replacement is None:

@@ -23,7 +23,7 @@ def find_vanished_keys(
 ) -> list[str]:
     """Return the keys of the documents that are no longer in covered folders or files.
 
-    ``locations`` are the files named directly whose documents may have vanished; if there are none, it is false.
+    ``locations`` contains the files named directly whose documents may have vanished, and is false if there are none.
     ``seen_keys`` are the keys that the ingest found, and ``unreadable_locations`` the files and folders that it could
     not read.
     """

@@ -245,10 +245,9 @@ class _FileSearch:
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 
     def _is_accepted_by_name(self, relative_path: str) -> bool:
-        """True if a file in a folder, which the patterns accept, is ingested whatever its content is.
+        """True if a file in a folder, which the patterns accept, is ingested without inspecting its content.
 
-        That is so if the caller named patterns or a format, or if the name of the file has a known format. The content
-        of other files is inspected first.
+        The caller named patterns or a format, or the name of the file has the suffix of a known format.
         """
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 

@@ -69,7 +69,7 @@ class _Rejection(NamedTuple):
 
 
 class Guard:
-    """An ASGI application around another one, which only clients with the token can reach.
+    """ASGI middleware: only clients with the token can reach the application that it wraps.
 
     ``port`` is the port in a request's Host; a browser omits 80.
     """

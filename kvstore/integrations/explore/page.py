@@ -131,10 +131,10 @@ class PageRepresentation:
 class ExplorerPage:
     """A page: its URL, the function that returns its content, and its template.
 
-    ``label`` is its name in the navigation; pages without a label are not listed there. The URL of an ``is_named`` page
-    ends in a slash and is followed by a name. ``exists`` says whether the store has an item with a name, so that an
-    item called ``package.json`` has a page. ``representations`` are the formats of the page besides HTML and ``.json``,
-    by the suffix of their URLs. If the content includes an iterator, the page is streamed while the template renders.
+    ``label`` is its name in the navigation; pages without a label are not listed there. If ``is_named``, the URL ends
+    in a slash and is followed by a name. ``exists`` says whether the store has an item with a name, so that an item
+    called ``package.json`` has a page. ``representations`` are the formats of the page besides HTML and ``.json``, by
+    the suffix of their URLs. If the content includes an iterator, the page is streamed while the template renders.
     """
 
     url: str
