@@ -73,7 +73,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     """Yield a document, or a failure, for each row below the header of one sheet.
 
     The ``sheet`` option names the sheet; by default, it is the first. Raises ReaderError if the file is not a workbook
-        or is locked, if there is no such sheet or it is too large, or for an error of :func:`iter_row_documents`.
+    or is locked, if there is no such sheet or it is too large, or for an error of :func:`iter_row_documents`.
     """
     with _open_workbook(stream, origin) as sheets:
         sheet_name = options.sheet or next(iter(sheets), "")

@@ -115,7 +115,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
     every other nonempty column. The title is the ``title`` column; if neither it nor the text column exists, it is the
     name of the file. The options can name other columns. Columns other than key, title and text become metadata, with
-        plain numbers as numbers. Raises the ReaderErrors of :func:`iter_row_documents`.
+    plain numbers as numbers. Raises the ReaderErrors of :func:`iter_row_documents`.
     """
     yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 
