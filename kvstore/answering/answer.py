@@ -43,8 +43,8 @@ class Answer(Columnar):
     sentences nearest to the question. The same happens, with a confidence of 0, if no passage has a sentence to quote.
 
     ``answer_span`` contains the words in an extractive answer that answer the question, if the answer reader found
-    them. ``verdict`` is yes or no if the question asks for that and the first sentence settles it. ``parts`` contains
-    the answers to the parts of a question about several facts, each with its own span and verdict.
+    them. ``verdict`` is the answer to a yes-no question if the first sentence settles it. ``parts`` contains the
+    answers to the parts of a question about several facts, each with its own span and verdict.
 
     For a model's answer, ``dropped`` lists the invalid passage numbers that it cited and that were removed from
     ``text``.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
     from .prompt import Prompt
 
-#: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
+#: The minimum number of chunks that fit in a prompt that uses segments, which would otherwise crowd out other chunks.
 _MIN_PROMPT_CHUNKS = 4
 #: The maximum number of words of an answer with sentences from several passages. With 70 instead of 118, HotpotQA has
 #: one right answer less of 39, and the answers have 60 words instead of 84.

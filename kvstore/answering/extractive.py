@@ -311,7 +311,7 @@ class ScoredPassages:
 class ExtractedAnswer(NamedTuple):
     """The text of an extractive answer, its citations, and the words that answer, if they are known.
 
-    ``verdict`` is yes or no if the question asks for that and the first sentence settles it. ``parts`` are the answers
+    ``verdict`` is the answer to a yes-no question if the first sentence settles it. ``parts`` are the answers
     to the parts of a question that asks for several facts.
     """
 

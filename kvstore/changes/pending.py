@@ -199,18 +199,18 @@ def has_same_text(state: State, existing_document: ValidDocument | DocumentRecor
 def changes_only_metadata(state: State, record: DocumentRecord, document: PendingDocument) -> bool:
     """True if a document differs only in its metadata from the stored one, which ``record`` describes.
 
-    The metadata must not state another language or another name of the document's tree, on which derived data depends.
+    Derived data depends on the language in the metadata and on the tree name, so these must be the same.
     """
     new_document = document.document
     if record.own_vectors != document.own_vectors:
         return False
     if record.own_vectors and not np.array_equal(state.read_vectors(record), document.vectors[CHUNK_VECTORS.name]):
         return False
-    states_same_language = get_stated_language(record.meta) == get_stated_language(new_document.meta)
+    has_same_language = get_stated_language(record.meta) == get_stated_language(new_document.meta)
     has_same_tree = get_own_tree_name(record.key, record.meta) == get_own_tree_name(record.key, new_document.meta)
     has_same_fields = all(getattr(record, name) == getattr(new_document, name) for name in _COMPARED_FIELDS)
     has_same_chunks = unpack_chunks(record.own_chunks) == new_document.own_chunks
-    if not (states_same_language and has_same_tree and has_same_fields and has_same_chunks):
+    if not (has_same_language and has_same_tree and has_same_fields and has_same_chunks):
         return False
     return has_same_text(state, record, new_document)
 

@@ -33,8 +33,8 @@ from ..storage.environment import WriteTransaction
 from ..structures.documents.documents import DocumentRecord
 from .session import Session
 
-#: The most chunks, names, triples and edges to buffer before they are applied, so that a long transaction does not hold
-#: all its texts in memory twice.
+#: The maximum number of chunks, names, triples and edges to buffer before they are applied, so that a long transaction
+#: does not hold all its texts in memory twice.
 _MAX_PENDING = 4096
 #: The same limit for the first documents of a store, which are linked later (:meth:`Changes.apply`).
 _MAX_FIRST_PENDING = 512

@@ -40,11 +40,11 @@ VERSION = 1
 #: A batch is committed when it holds this many chunks, or this many lines.
 _BATCH_CHUNKS = 1024
 _BATCH_LINES = 4096
-#: The most bytes in a line of an import, because each line is read into memory.
+#: The maximum number of bytes in a line of an import, because each line is read into memory.
 _MAX_LINE = 512 << 20
 #: The bytes of a file that are read at once to count its lines.
 _READ_BYTES = 1 << 20
-#: The most digits of the number of lines in a header, which is written once all lines are.
+#: The maximum number of digits of the number of lines in the header, which is written after all lines.
 _MAX_LINE_DIGITS = 20
 
 

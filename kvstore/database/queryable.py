@@ -194,7 +194,7 @@ class Queryable(ABC):
         return locations
 
     def aliases(self) -> list[Alias]:
-        """Return the aliases and merges stated with :meth:`Transaction.alias` and ``merge``, in order.
+        """Return the aliases and merges added with :meth:`Transaction.alias` and ``merge``, in order.
 
         >>> _ = store.alias("Bharat", "India")
         >>> store.aliases()
@@ -430,7 +430,7 @@ class Queryable(ABC):
         """Answer a question with citations: with the language model ``model``, else the session's, else extractively.
 
         If the confidence (:meth:`weigh`) is below the ``least_confidence`` setting, no model is called, and
-        ``abstained`` is true: the answer states that the documents do not say this, and shows the sentences nearest to
+        ``abstained`` is true: the answer says that the documents do not contain it, and shows the sentences nearest to
         the question. It also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
         ``words`` (1 to 10,000) is the maximum number of words in an extractive answer; only its first sentence may be
         longer.

@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Container, Iterable, Mapping
 
-#: The least number of consecutive complete answers after which requests can have twice as many passages.
+#: The minimum number of consecutive complete answers after which requests can have twice as many passages.
 _ANSWERS_TO_GROW = 4
 #: The passages of a request: their digests, each with the document that it is requested as part of.
 Request = Mapping[bytes, str]
@@ -19,7 +19,8 @@ class RequestQueue:
     """The requests to send, with the maximum number of passages in one request, which depends on the answers.
 
     The maximum is halved if a request has several passages and fewer than half of them get a text. It is doubled after
-    several complete answers: twice as many after each failure. A weak model soon gets one passage per request.
+    several consecutive complete answers; each reduction doubles the number of these. A weak model soon gets one passage
+    per request.
     """
 
     def __init__(self, requests: Iterable[Request]) -> None:

@@ -73,7 +73,7 @@ class Session:
     def get_language_model(self, name: str | None = None) -> LanguageModel | None:
         """Return the language model with this name, else the session's, else the environment's.
 
-        Returns None if none is named, or the name is ``none``. Raises ModelError for an invalid address.
+        Returns None if no model is named, or the name is ``none``. Raises ModelError for an invalid address.
         """
         if self.settings.find_model_name(name) is None:  # the usual case: do not import the code for models
             return None

@@ -291,7 +291,7 @@ class Transaction(OwnedTransaction):
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """Add an edge that places ``child`` under ``parent`` in a tree; returns False if this method already added it.
 
-        Both names become known. If a document also states the edge, it exists as long as either source does. Raises
+        Both names become known. If a document also asserts the edge, it exists as long as either source does. Raises
         InputError for an empty or over-long name or tree, and for an edge from a name to itself.
 
         >>> store.put_edge("Assam", "India", tree="places")
@@ -306,7 +306,7 @@ class Transaction(OwnedTransaction):
     def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """Remove an edge added by :meth:`put_edge`; returns False if there is no such edge.
 
-        Raises InputError if only documents state the edge; change or delete those documents to remove it.
+        Raises InputError if only documents assert the edge; change or delete those documents to remove it.
 
         >>> store.delete_edge("Darjeeling", "India", tree="places")
         True

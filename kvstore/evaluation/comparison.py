@@ -300,7 +300,8 @@ def _build_advice(setting: str, current: str, scores: Mapping[str, Sequence[floa
     """Return advice to change a ``setting`` such as ``reranker``; None if the ``current`` value is the best.
 
     ``scores`` maps each value to a score for each question. The best value is chosen on the questions at even
-    positions, and its gain is measured on those at odd positions. Returns None if there are none of these.
+    positions, and its gain is measured on the questions at odd positions. Also returns None without questions at odd
+    positions.
     """
     even_positions, odd_positions = slice(0, None, 2), slice(1, None, 2)
     totals = {name: math.fsum(values[even_positions]) for name, values in scores.items()}

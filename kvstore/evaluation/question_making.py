@@ -102,9 +102,9 @@ class _AskableFact:
     def phrase_question(self, number: int, subject: str | None = None) -> str:
         """Return the text of a question about the fact, or about the same attribute of another ``subject``.
 
-        ``number`` (any integer) selects one of the phrases. If the subject is another one, or if other facts have the
-        same attribute, the question names the subject. If the fact has no subject, the question names none.
-        If the fact is not English, the question is the subject and the attribute.
+        ``number`` (any integer) selects one of the phrases. The question mentions the subject if ``subject`` is given,
+        or if other facts have the same attribute. It mentions no subject if the fact has none. If the fact is not
+        English, the question is the subject and the attribute.
         """
         needs_subject = self.is_ambiguous or subject is not None
         subject = subject or self.subject
@@ -388,7 +388,7 @@ def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -
 def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
     """Return a near miss: the question about the attribute of ``fact``, but with the subject of ``other``.
 
-    A definition has no attribute, so its question asks for a name combined from those of the two subjects. ``number``
+    A definition has no attribute, so its question asks for a combination of the names of the two subjects. ``number``
     selects the phrase. Returns None if the two do not combine, as statements never do, or if a document may answer.
     """
     if fact.source == "definition":

@@ -350,7 +350,7 @@ class NounPhrases:
     def find_previous_noun(self, end: int) -> int | None:
         """Return the index of the noun right before the word at ``end``, or None if no noun is there.
 
-        Of a name of several words, such as ``Anna Smith``, it is the first word. Commas, semicolons, colons, dashes
+        For a name of several words, such as ``Anna Smith``, it is the first word. Commas, semicolons, colons, dashes
         and ``(`` before ``end`` are skipped.
         """
         index = end - 1

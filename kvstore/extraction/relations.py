@@ -40,7 +40,7 @@ from .relation_words import (
 )
 from .syntax import Sentence
 
-#: Between an apposition and its noun, these show that the two do not describe one thing.
+#: Marks between a noun and an apposition which show that the two do not describe one thing.
 _APPOSITION_SEPARATORS = frozenset((":", ";", "/", '"', "”"))
 _VERB_CONFIDENCE = 0.9
 _LIST_CONFIDENCE = _PREDICATE_CONFIDENCE = 0.85

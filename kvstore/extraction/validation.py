@@ -259,7 +259,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _is_json_value(value: object) -> bool:
     """True if JSON certainly represents a value unchanged.
 
-    Of the strings, only those in ASCII are certain, because JSON joins surrogate pairs.
+    Other strings than ASCII are not certain, because JSON joins surrogate pairs.
     """
     return value.isascii() if type(value) is str else type(value) in _PLAIN_TYPES
 
@@ -277,7 +277,7 @@ def _encode_value(value: object) -> str | int | float | None:
 
 #: The types of the values, other than strings, that JSON represents as they are.
 _PLAIN_TYPES = frozenset((int, bool, type(None)))
-#: The reasons of errors whose own messages name no limit.
+#: The reasons for errors whose own messages do not mention the limit.
 _REASONS = {
     OverflowError: "a whole number does not fit into 64 bits; store it as a string",
     RecursionError: f"lists and objects are nested more than {MAX_METADATA_DEPTH} levels deep; flatten them",

@@ -24,7 +24,7 @@ def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
 
 
 def insert_edge(context: StatementContext, statement: statements.InsertEdge) -> Cursor:
-    """Execute INSERT EDGE: place one name under another in a tree. The message says if that changed anything."""
+    """Execute INSERT EDGE: place one name under another in a tree. The message says whether anything changed."""
     with context.open_transaction() as transaction:
         is_changed = transaction.put_edge(statement.child, statement.parent, **omit_none(tree=statement.tree))
     return _make_change_cursor("INSERT", is_changed, "1 edge inserted")

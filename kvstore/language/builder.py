@@ -63,10 +63,10 @@ _STATEMENTS: dict[str, Callable[..., statements.Statement]] = {
     "import": statements.Import,
     "set": statements.SetSetting,
 }
-#: The maximum number of digits of a count, such as LIMIT's: any such number fits into 64 bits.
+#: The maximum number of digits of a count, such as the count after LIMIT. Any such number fits into 64 bits.
 _MAX_COUNT_DIGITS = 18
 _COUNT_DESCRIPTION = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
-#: Fields of clauses whose grammar rule has another name.
+#: Fields of clauses whose grammar rule has a different name.
 _FIELD_NAMES = {
     "other_format": "format",
     "in_tree": "tree",
@@ -77,7 +77,7 @@ _FIELD_NAMES = {
     "new_body": "text",
     "new_meta": "meta",
 }
-#: The values of clauses with NULL: UPDATE DOCUMENT removes the title or the metadata, INSERT DOCUMENT has none.
+#: The values of clauses with NULL: UPDATE DOCUMENT removes the title or the metadata, INSERT DOCUMENT stores none.
 _NULL_VALUES = {"new_title": "", "new_meta": "{}", "title": None, "source": None, "meta": None}
 
 
@@ -147,8 +147,8 @@ class Builder:
         """Return the value of a clause, given as its parse tree, whose ``data`` is the name of its grammar rule.
 
         It is True for a keyword without a value. A keyword that is itself the value, or the name of a format, is in
-        lower case. The value is a text for a condition, one text with commas for the names after USING, a mapping for
-        options, and :data:`_NULL_VALUES` has it for a title, a source or metadata of NULL.
+        lower case. The value is a text for a condition, one text with commas for the names after USING, and a mapping
+        for options. For a title, a source or metadata of NULL, it is in :data:`_NULL_VALUES`.
         """
         if tree.data == "with_options":
             return self._build_options(tree)

@@ -228,8 +228,8 @@ def list_expected_terminals(text: str) -> frozenset[str]:
     """Return the terminals (keywords in capitals, and kinds of tokens) that may follow the beginning of a statement.
 
     QUERY means that a query may begin, CONDITION that a condition may begin. QUERY_TEXT and CONDITION_TEXT mean that
-    one may continue; with CONDITION_TEXT, the keywords of the clauses that may follow are also returned. For invalid
-    text the result is empty, except in a condition, which may continue.
+    a query or a condition may continue; with CONDITION_TEXT, the keywords of the clauses that may follow are also
+    returned. For invalid text the result is empty, except in a condition, which may continue.
     """
     first_tokens = list(islice(_iter_first_statement(text), _NUM_FIRST_TOKENS))
     if len(first_tokens) == _NUM_FIRST_TOKENS:
@@ -309,7 +309,7 @@ class _ParseStep(NamedTuple):
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> _ParseStep:
-    """Feed the parser the terminal that begins with token ``position``; return it and the position of the token after.
+    """Feed the parser the terminal that begins with token ``position``; return the terminal and the next position.
 
     A query, a condition and assignments are one terminal each. ``parameters`` has the parameters by offset in ``text``.
     Raises StatementError if the terminal is invalid here.
@@ -379,7 +379,7 @@ def _find_query_end(tokens: Sequence[Token], position: int) -> int:
 
 
 def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:
-    """Return the name of the terminal for ``token``. A word is a keyword only if that is among ``choices``.
+    """Return the name of the terminal for ``token``. A word is a keyword only if ``choices`` has the keyword.
 
     ``choices`` are the terminals that are valid at the token.
     """

@@ -79,7 +79,7 @@ def _check_value(text: str, offset: int, value: Any) -> SqlValue:
 def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parameter]) -> statements.Select:
     """Return the query in characters ``start`` to ``end`` of a script, with the values of its parameters.
 
-    ``parameters`` has those of the whole script, by offset.
+    ``parameters`` has the parameters of the whole script, by offset.
     """
     query_parameters = [parameter for offset, parameter in parameters.items() if start <= offset < end]
     values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}

@@ -36,8 +36,8 @@ def _format_options(options: Mapping[str, Value]) -> str:
 class Statement:
     """A statement; ``str`` returns its text. A subclass is a dataclass of the values of its clauses.
 
-    Only mypy keeps the fields from being assigned: to create a frozen class takes twice as long, and the first
-    statement of a process creates all of them.
+    Only mypy rejects assignments to the fields. Creating a frozen class takes twice as long, and the first statement of
+    a process creates all of these classes.
     """
 
     def __init_subclass__(cls) -> None:
@@ -97,9 +97,9 @@ class Search(Statement):
 
 
 class Retrieve(Statement):
-    """RETRIEVE: ``question`` is one or several, ``top`` a number of hits, ``within`` a number of tokens.
+    """RETRIEVE: ``question`` is one question or several, ``top`` a number of hits, ``within`` a number of tokens.
 
-    ``as_segments`` joins neighboring chunks into segments. ``options`` are those of the strategy or of segments.
+    ``as_segments`` joins neighboring chunks into segments. ``options`` are the options of the strategy or of segments.
     """
 
     question: str | tuple[str, ...]
@@ -121,7 +121,7 @@ class Retrieve(Statement):
 
 
 class Ask(Statement):
-    """ASK: a RETRIEVE and an answer from its evidence, written by ``model`` if one is named, or of ``words`` words."""
+    """ASK: a RETRIEVE, and an answer from its evidence, written by ``model`` or extracted in up to ``words`` words."""
 
     question: str
     using: str | None = None

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from . import svg
 
 _WIDTH = 760
-#: The distance of headings from the left edge and of everything from the right edge; and of texts next to the dots.
+#: The distance of headings from the left edge, and of all elements from the right edge. The distance of the texts of
+#: steps and hits from the left edge.
 _MARGIN, _LEFT_MARGIN = 28, 58
 _BAR_WIDTH = 150
 #: The width of a text left of a bar.
@@ -113,7 +114,7 @@ def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float)
 
 
 def _draw_hits(hits: Sequence[DrawnHit], top: float) -> _DrawnPart:
-    """Draw the first ``_MAX_HITS`` hits below the y coordinate ``top``, and the number of the others."""
+    """Draw the first ``_MAX_HITS`` hits below the y coordinate ``top``, and the number of further hits."""
     if not hits:
         return _DrawnPart([], top)
     y = top + _EVIDENCE_GAP

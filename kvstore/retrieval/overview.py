@@ -81,7 +81,7 @@ _CONTENT_PATTERN = compile_lazily(
 _YEAR_PATTERN = compile_lazily(r"(?:19|20)\d\d")
 #: The number of letters at the start of a word that stemming does not change.
 _NUM_COMPARED_LETTERS = 2
-#: The minimum length of a stem that another one may continue, by this number of letters at most.
+#: The minimum length of a stem that a longer stem may begin with, and the maximum number of letters after it.
 _MIN_STEM, _MAX_ENDING = 5, 3
 #: Questions without a noun, for what the store has: "What is this about?", "What can I ask you?"
 _STORE_PATTERN = compile_lazily(

@@ -18,12 +18,13 @@ SEARCH_TOP = 10
 class Clauses(TypedDict, total=False):
     """The clauses of a question, by name; a clause that is missing or None takes the session's setting.
 
-    ``using`` names the strategy, or several with commas, which are fused by rank. ``options`` are the strategy's
-    own, and ``fill`` and ``reranker``, which every strategy has. ``depth`` counts levels of abstracts, ``top``
-    chunks. ``within`` limits all chunks together, in tokens. ``where`` is a SQL condition over the columns of
-    ``documents``, with values for its ``parameters``, or an equivalent mapping. ``vector``, shape (dimension,),
-    replaces the embedder's. ``reranker`` reorders the hits, as the option does. ``as_segments`` merges neighboring
-    chunks into segments (:mod:`.segments`) and allows the options of segments in ``options``.
+    ``using`` is the name of the strategy, or of several with commas, which are fused by rank. ``options`` are the
+    options of the strategy, and ``fill`` and ``reranker``, which every strategy has. ``depth`` is a number of levels of
+    abstracts, ``top`` a number of chunks, and ``within`` the maximum number of tokens of all chunks together.
+    ``where`` is a SQL condition over the columns of ``documents``, with values for its ``parameters``, or an equivalent
+    mapping. ``vector``, shape (dimension,), replaces the embedder's. ``reranker`` reorders the hits, like the option.
+    ``as_segments`` merges neighboring chunks into segments (:mod:`.segments`) and allows the options of segments in
+    ``options``.
     """
 
     using: str | None

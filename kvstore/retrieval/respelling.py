@@ -146,9 +146,9 @@ def _find_contractions(question: str, state: State, stem: Callable[[str], str]) 
 
 
 def _find_question_word(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the first word of a question to the question word that was meant, if it is that with a typing error.
+    """Map the first word of a question to the question word of which it is a misspelling.
 
-    A word that chunks contain is not replaced. The result is empty if two question words are equally near.
+    A word that chunks contain is not replaced. The result is empty if several question words are possible.
     """
     match = _FIRST_WORD_PATTERN.match(question)
     word = match[1].lower() if match else ""
@@ -159,7 +159,7 @@ def _find_question_word(question: str, state: State, stem: Callable[[str], str])
 
 
 def _has_typing_error(word: str, meant_word: str) -> bool:
-    """True if a word lacks one letter of another, or has one more, or two neighboring letters in the other order.
+    """True if a word lacks one letter of another, has one more, or has two neighboring letters swapped.
 
     >>> [_has_typing_error(word, "which") for word in ("wich", "whiich", "whihc", "which", "winch")]
     [True, True, True, False, False]

@@ -45,7 +45,7 @@ _CLAUSE_PATTERN = compile_lazily(r"[^.,;:!?()|\n]+")
 _CLAUSE_WORD_PATTERN = compile_lazily(r"[^\W\d_]+")
 #: Particles of phrasal verbs.
 _PARTICLES = ("out", "in", "up", "down", "off", "on", "over", "back", "away", "through", "around", "by")
-#: Those that also end many other English words, such as "season" and "cover".
+#: Particles that are also the ending of many other English words, such as "season" and "cover".
 _WORD_ENDINGS = ("in", "on", "over", "by")
 #: Function words that an acronym can skip: *ETA* is the "estimated time of arrival".
 _LINK_WORDS = frozenset("of for and the to in on a an at by with".split())
@@ -60,7 +60,7 @@ _MAX_CHUNKS, _MAX_CHARACTERS = 16, 10_000
 
 
 class _StoreWords(NamedTuple):
-    """The words of a store: they support the other form of a word. ``stem`` stems the words of the question."""
+    """The words in the chunks of ``state``, to find other forms of a word. ``stem`` stems the words of the question."""
 
     state: State
     stem: Callable[[str], str]

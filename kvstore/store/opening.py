@@ -236,7 +236,7 @@ def _warn_without_english(settings: FixedSettings) -> None:
 
 
 def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """Return the settings of a new store: ``creation_settings``, and for the others their defaults.
+    """Return the settings of a new store: ``creation_settings``, and the defaults of the others.
 
     ``embedder`` is the object that the caller passed, or None if the settings name the embedder. Raises InputError,
     EmbedderError, LanguageError or SettingsMismatchError if a setting is invalid.

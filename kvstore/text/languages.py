@@ -55,11 +55,11 @@ _SHARED_SCRIPTS = (
     ("arabic", compile_lazily("[\u0600-\u06ff]"), compile_lazily("[پچژگکیےٹڈڑںھۆێڕڵەېۍځڅښ]")),
     ("russian", compile_lazily("[\u0400-\u04ff]"), compile_lazily("[іїєґўђјљњћџѓќѕ]", re.IGNORECASE)),
 )
-#: The characters of all these scripts, and others, but no Latin letters and no punctuation of Latin texts.
+#: Characters of these and other scripts, but not Latin letters or the punctuation of Latin texts.
 _SCRIPT_PATTERN = compile_lazily("[\u0370-\u1fff\u3040-\ud7af]")
-#: Letters of Russian that the other languages in its script lack, except Belarusian.
+#: Letters that occur only in Russian and Belarusian.
 _RUSSIAN_PATTERN = compile_lazily("[ыэё]", re.IGNORECASE)
-#: The number of letters from which a text is Russian only if it has one of those.
+#: A text with at least this number of letters is Russian only if it has one of these letters.
 _MIN_LETTERS_FOR_RUSSIAN_CHECK = 60
 #: The minimum number of function words that shows the language of a text, and of a text of few words.
 _MIN_FUNCTION_WORDS, _MIN_SHORT_TEXT_WORDS = 4, 2
@@ -71,7 +71,7 @@ _MIN_LONG_TEXT_WORDS = math.ceil(_MIN_FUNCTION_WORDS / _MIN_FUNCTION_WORD_SHARE)
 MAX_EXAMINED_BYTES = 8000
 #: The maximum number of beginnings of documents whose language is cached.
 _MAX_CACHED_EXCERPTS = 256
-#: The fields of metadata that state the language of a document.
+#: The fields of metadata that contain the language of a document.
 _LANGUAGE_FIELDS = ("language", "lang")
 #: ISO 639 codes of the languages that are detected.
 _CODES = {
@@ -221,7 +221,7 @@ def detect_question_language(question: str, likely_language: str | None = None) 
 
 
 def get_stated_language(meta: Mapping[str, Any]) -> str | None:
-    """Return the ISO 639 code of the language that metadata states in a ``language`` or ``lang`` field, or None.
+    """Return the ISO 639 code of the language in the ``language`` or ``lang`` field of metadata, or None.
 
     The field has a code (``de``), a tag (``de-AT``) or an English name.
 
@@ -241,7 +241,7 @@ def get_stated_language(meta: Mapping[str, Any]) -> str | None:
 
 
 def find_document_language(meta: Mapping[str, Any], text: bytes) -> str | None:
-    """Return the language of a document that its metadata states, else the detected one; None if it is unclear.
+    """Return the language in a document's metadata, else the detected language; None if it is unclear.
 
     The result is the English name in lower case, or the ISO 639 code of a language whose name is unknown. ``text`` is
     the document or at least its first 8,000 bytes.

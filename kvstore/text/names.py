@@ -145,7 +145,7 @@ def is_name_key(key: str, max_words: int) -> bool:
 
 @lru_cache(maxsize=1024)  # extraction, linking and the passage graph use the same titles
 def get_title_forms(title: str) -> tuple[str, ...]:
-    """Return the names that a title or heading states: without its number, and also without a part in parentheses.
+    """Return the names in a title or heading: without its number, and also without a part in parentheses.
 
     A number or letter that is a person's initial is kept (``J. Lee Thompson``). The second form is omitted if it equals
     the first. The result is empty if nothing is left.

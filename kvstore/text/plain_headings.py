@@ -42,7 +42,7 @@ _ARTICLE_PATTERN = compile_lazily(
 _CLAUSE_END_PATTERN = compile_lazily(r"\w[.,;:]\Z")
 _MAX_ARTICLE_TITLE = 60
 #: The first line of a paragraph that can be its title: a few words without punctuation at their end. Sentences follow.
-#: A line with a number stays in its paragraph, because a date above an entry of a diary answers when.
+#: A line with a number stays in its paragraph, because the date above a diary entry can be the answer to a question.
 _TITLED_PATTERN = compile_lazily(
     r"(?P<title>[^\W\d_][^\n\t|\d]{1,50}(?<![\s.,;:!?]))\n(?=(?P<first_line>[^\W_][^\n]*))"
     r"(?s:.*)[.!?…][\"'”’)\]]*\Z"

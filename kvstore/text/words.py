@@ -33,7 +33,7 @@ UNSPACED_RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-#: Words that marks join, or with a mark before or after them. Hyphens alone do not make a technical token.
+#: Words that are joined by marks, or have a mark before or after them. Hyphens alone do not make a technical token.
 _JOINED_WORDS_PATTERN = compile_lazily(
     r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"
     r"\w+(?:(?:[-./\\@]|::?)\w+)*(?P<end>\(\w{0,2}\)|\+\+(?!\w)|\#(?!\w))?"
@@ -41,7 +41,7 @@ _JOINED_WORDS_PATTERN = compile_lazily(
 #: Every technical token contains one of these.
 _MARK_PATTERN = compile_lazily(r"[-./\\@:$#%~(+]")
 _INFORMATIVE_MARK_PATTERN = compile_lazily(r"[^\w-]")
-#: Words with a digit that marks join, except decimals and numbers with a unit ("32-foot").
+#: Words with a digit that are joined by marks, except decimals and numbers with a unit ("32-foot").
 _REFERENCE_NUMBER_PATTERN = compile_lazily(
     r"(?<![\w./-])(?=[\w./-]*\d)(?!\d+\.\d+(?![\w./-]))(?![\d.]+-[^\W\d]{3})\w+(?:[-./]\w+)+(?![\w/-])"
 )

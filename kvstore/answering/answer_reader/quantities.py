@@ -18,9 +18,9 @@ from ...text.words import FUNCTION_WORDS
 #: The units of the calendar. The value of a date is 100 times the month plus the day, that of a clock time is in
 #: minutes, and that of a weekday is 0 (Monday) to 6.
 YEAR, DATE, CLOCK, WEEKDAY = "calendar year", "date", "clock time", "weekday"
-#: The number of values of a unit after which they start again.
+#: The number of values after which the values of a unit start again.
 PERIODS = {DATE: 1300, CLOCK: 24 * 60, WEEKDAY: 7}
-#: Names of units and currencies; the first of a group stands for all of it.
+#: Names of units and currencies; the first name of a group represents the unit.
 _UNIT_GROUPS = (
     "$ dollar usd buck; € euro eur; £ gbp; ¥ yen; % percent; second sec; minute min; hour hr h; day; night; week wk;"
     " month; year yr age aged; kg kilo kilogram; g gram; lb pound; ton tonne; km kilometer kilometre; m meter metre;"
@@ -28,7 +28,8 @@ _UNIT_GROUPS = (
     " person people guest participant visitor attendee"
 )
 _UNITS = {name: group.split()[0] for group in _UNIT_GROUPS.split(";") for name in group.split()}
-#: The units of measurement. A number without one can have another; an amount without a currency is in the usual one.
+#: The units of measurement. A number without a unit matches a range in one of them only if its text mentions the unit;
+#: an amount without a currency is assumed to be in the usual currency.
 MEASURES = frozenset(_UNITS.values()).difference("$€£¥")
 _DAYS = "mon tues wednes thurs fri satur sun".split()
 _NUMBER_WORDS = "|".join(word for word in NUMBERS if word != "one")  # "one" is mostly a pronoun
@@ -100,13 +101,13 @@ def find_quantities(text: str) -> Iterator[Quantity]:
 
 
 def find_unit(word: str) -> str:
-    """Return the unit that a word in lower case names, or the word without a plural s if it names none."""
+    """Return the unit with a name in lower case; for a word that is not a unit, return it without its plural s."""
     singular = word.removesuffix("s") if len(word) > 2 else word
     return _UNITS.get(word) or _UNITS.get(singular, singular)
 
 
 def _make_number(match: re.Match[str], text: str) -> Quantity:
-    """Return the number of a match in a text, with the unit that follows, or the age that precedes ("aged 70")."""
+    """Return the matched number in a text, with the unit after it, or as an age after a word such as "aged"."""
     number, currency = match["number"].lower(), (match["currency"] or "").strip()
     value = float(NUMBERS.get(number) or number.replace(",", ""))
     word = (match["unit"] or "").replace(" ", "").lower()

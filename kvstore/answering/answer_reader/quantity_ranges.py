@@ -210,12 +210,12 @@ def _format_label(field: re.Match[str]) -> str:
 
 
 def _search_before(pattern: re.Pattern[str], text: str, end: int) -> re.Match[str] | None:
-    """Return the match of a pattern that ends at character ``end`` of a text, or None if it has none."""
+    """Return the match of a pattern that ends at character ``end`` of a text, or None."""
     return pattern.search(text, max(0, end - _MAX_WORDS_BEFORE), end)
 
 
 def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]:
-    """Return two ends of a range, each with the month or the half of the day of the other if it has none.
+    """Return two ends of a range; an end without a month or a.m. and p.m. gets that of the other end.
 
     An end that is completed is a plain number: the 3 of "3 to 7 June", the 7 of "June 3–7", the 9 of "9 to 11 a.m.".
     The 1500 of "1500 to 2500" is not a year.
@@ -235,7 +235,7 @@ def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]
 
 
 def _make_open_range(text: str, quantity: Quantity) -> _Range | None:
-    """Return the range with one end that a quantity of a text has with the words around it; None if it has none."""
+    """Return the range with one end that a quantity and the words around it express, or None."""
     field = _search_before(_FIELD_PATTERN, text, quantity.start)
     comparison = field or _search_before(_COMPARISON_PATTERN, text, quantity.start)
     suffix = _SUFFIX_PATTERN.match(text, quantity.unit_end)
@@ -282,7 +282,7 @@ def _is_comparable(quantity_range: _Range, quantity: Quantity, text: str, contex
 
 
 def _find_units(text: str) -> frozenset[str]:
-    """Return the units that the words of a text name; words for people of an age name years."""
+    """Return the units that a text mentions; words for people of an age count as years."""
     return frozenset("year" if word in _AGE_WORDS else find_unit(word) for word in segment_words(text))
 
 

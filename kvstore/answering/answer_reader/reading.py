@@ -35,9 +35,9 @@ _LOGIT_WEIGHT, _RULES_WEIGHT = 0.97, 0.75
 #: They were fitted by the same tool on the same questions. As a second signal, the confidence by rules has the weight
 #: -0.01 there, so it is left out.
 _CONFIDENCE_WEIGHT, _CONFIDENCE_CONSTANT = 0.71, -0.92
-#: The logit of the confidence exceeds that by rules by at most this. The reader was trained on questions that fit their
-#: passages, and the rules recognize the others: on three folders, their logit is at least -3.1 for questions with an
-#: answer, and at most -4.6 for foreign ones.
+#: The maximum amount by which the logit of the confidence exceeds the logit by rules. The reader was trained on
+#: questions that fit their passages, and the rules recognize the others: on three folders, their logit is at least -3.1
+#: for questions with an answer, and at most -4.6 for foreign ones.
 _MAX_GAIN_OVER_RULES = 3.0
 #: The weight of the coverage, next to the logit of the reader, and the lowest sum with which a sentence alone answers a
 #: question that may be a chain of facts. With 3, 32 of 60 answers to HotpotQA are right, and 33 by the rules alone;
