@@ -230,7 +230,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
             continue
         parts = state.get_derived_parts(stored_derivation.derivation)
         part, vector_locations = parts.get(record.id)
-        if not parts.has_vectors_at(record.id, vector_locations):
+        if not parts.has_part_vectors(record.id, vector_locations):
             continue  # damaged: these locations have vectors of other texts
         part_texts = stored_derivation.derivation.list_texts(
             part, read_chunked_text(state, record, stored_derivation.derivation.facts)

@@ -58,7 +58,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
             if document not in documents:
                 yield f"{name}: a part is stored for document {document}, which does not exist"
                 continue
-            if not parts.has_vectors_at(document, vector_locations):
+            if not parts.has_part_vectors(document, vector_locations):
                 yield f"{name}: the vectors of document {document} are not at the locations in its part"
             if not stored_derivation.is_maintained:
                 continue

@@ -115,7 +115,7 @@ class DerivedParts:
         for key, value in self._view.scan(self._table):
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
-    def has_vectors_at(self, document: int, locations: Sequence[tuple[int, int]]) -> bool:
+    def has_part_vectors(self, document: int, locations: Sequence[tuple[int, int]]) -> bool:
         """True if the vectors at these locations are those of the texts of a document's part, in order."""
         text_ids = [to_vector_id(document, text_index) for text_index in range(len(locations))]
         return self.vectors.get_ids(locations) == text_ids

@@ -328,9 +328,9 @@ class RestrictedFilter(EntityFilter):
                 first_addresses[index] = visible_addresses[0] if len(visible_addresses) else 0
         return entities, first_addresses
 
-    def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+    def list_first_addresses(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return each name's addresses (places of occurrence) below ``stop`` that are visible to the query."""
-        address_arrays = (np.array(row, np.uint64) for row in super().get_addresses_below(keys, stop))
+        address_arrays = (np.array(row, np.uint64) for row in super().list_first_addresses(keys, stop))
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:

@@ -232,7 +232,7 @@ class EntityFilter:
         _, addresses = entry_with_addresses
         return addresses
 
-    def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+    def list_first_addresses(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return each name's addresses below ``stop``, ascending; empty for an unknown name.
 
         An address is a place where the name occurs, packed into an integer.
@@ -241,11 +241,11 @@ class EntityFilter:
             # None for a name whose addresses are in a long list.
             address_tuples = list_addresses_below(self._index, keys, stop)
         return [
-            self._read_addresses_below(key, stop) if addresses is None else addresses
+            self._read_first_addresses(key, stop) if addresses is None else addresses
             for key, addresses in zip(keys, address_tuples, strict=True)
         ]
 
-    def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
+    def _read_first_addresses(self, key: str, stop: int) -> tuple[int, ...]:
         """Return the addresses (places of occurrence) of a name below ``stop``, read in batches from a long list."""
         addresses: list[int] = []
         while True:

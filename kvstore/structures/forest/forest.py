@@ -85,7 +85,7 @@ _MAX_KEYS = 1 << 17
 _MAX_LEVEL_NODES = 10_000
 
 #: The only assertion of an edge asserted by the user.
-USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
+USER_ASSERTION = Assertion(USER, STATED, confidence=1.0, start=0, end=0)
 
 
 @frozen_dataclass
@@ -206,12 +206,12 @@ class Forest(ViewReader):
         it is meant for a tree that makes up most of the forest.
         """
         nodes = {node for node, tree_node in self.iter_nodes() if tree_node.tree == tree}
-        statuses = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)
-        for edge, stored_status in self._scan_edges_above(tables.REFUSED_UP, nodes):
+        statuses = dict.fromkeys((edge for edge, _ in self._scan_parent_edges(tables.EDGES_UP, nodes)), ACCEPTED)
+        for edge, stored_status in self._scan_parent_edges(tables.REFUSED_UP, nodes):
             statuses[edge] = int(records.unpack(stored_status, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
-        return statuses, {edge for edge, _ in self._scan_edges_above(tables.LOOPED_EDGES, nodes)}
+        return statuses, {edge for edge, _ in self._scan_parent_edges(tables.LOOPED_EDGES, nodes)}
 
-    def _scan_edges_above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
+    def _scan_parent_edges(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
         """Yield the edges of a table whose child is among ``nodes``, with their stored values."""
         for key, value in self._view.scan(table):
             child, parent = records.U64_PAIR.unpack(key)

@@ -265,15 +265,16 @@ class GenerationIndex(Index, Generic[IndexReader]):
         if open_indexes is not None and index_file.is_being_built(
             index_file.build_index_path(open_indexes.environment.path, self.name)
         ):
-            return IndexStatus(self.name, "building", built_change, lag, self.building_detail)
+            return IndexStatus(self.name, "building", built_change, lag, detail=self.building_detail)
         if not is_usable:
             reason = "built by another version; " if record.state else "not built yet; "
-            return IndexStatus(self.name, "absent", 0, change, f"{reason}REFRESH INDEX builds it")
+            return IndexStatus(self.name, "absent", built=0, stale=change, detail=f"{reason}REFRESH INDEX builds it")
         try:
             reader = bind_generation(state, self)
-            return IndexStatus(self.name, "ready", built_change, lag, "" if reader is None else self.describe(reader))
+            detail = "" if reader is None else self.describe(reader)
+            return IndexStatus(self.name, "ready", built_change, lag, detail=detail)
         except CorruptionError as error:
-            return IndexStatus(self.name, "damaged", built_change, lag, str(error))
+            return IndexStatus(self.name, "damaged", built_change, lag, detail=str(error))
 
     def is_usable(self, record: IndexRecord) -> bool:
         """True if the index was built, by a version whose rows this version can read."""

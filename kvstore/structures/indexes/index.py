@@ -174,7 +174,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         return None
 
     def compute_next_check(self, record: IndexRecord | None, state: State) -> int:
-        """Return a chunk id: once it exists, check again whether the store needs an index file, as it does not now.
+        """Return the chunk id at which to check again whether the store needs an index file; it needs none yet.
 
         ``record`` is the record of the index (None: it was dropped). The default is the next unused id.
         """

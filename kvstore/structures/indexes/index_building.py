@@ -155,7 +155,7 @@ class IndexBuilder(IndexFiller):
             return None if index_kind.explain_exact_search(record, state) is not None else record
 
     def compute_next_check(self, index_kind: FileIndex[Any, Any]) -> int:
-        """Return a chunk id: once it exists, check again whether the store needs an index file, as it does not now.
+        """Return the chunk id at which to check again whether the store needs an index file; it needs none yet.
 
         A small store is searched without a file.
         """

@@ -100,7 +100,10 @@ def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
     if open_indexes is None:
         return []
     # These two are updated by every commit, so they are never behind.
-    exact_statuses = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
+    exact_statuses = [
+        IndexStatus(kind, "exact", built=change, stale=0, detail="part of every commit")
+        for kind in ("entities", "lexical")
+    ]
     statuses = (_get_status(open_indexes, state, kind) for kind in kinds)
     return exact_statuses + [status for status in statuses if status is not None]
 
@@ -124,16 +127,17 @@ def _get_status(open_indexes: OpenIndexes, state: State, index_kind: Index) -> I
         return None if record is None else index_kind.get_status(record, state)
     exact_reason = index_kind.explain_exact_search(record, state)
     if exact_reason is not None:
-        return IndexStatus(index_kind.name, "exact", change, 0, exact_reason)
+        return IndexStatus(index_kind.name, "exact", built=change, stale=0, detail=exact_reason)
     if record is None:
         return None
     content, file = _get_content(open_indexes, index_kind, record), get_index_file(open_indexes, index_kind)
     built_change, lag = (0, change) if content is None else (content.change, index_kind.compute_lag(content, state))
     if index_file.is_being_built(file.path):
-        return IndexStatus(index_kind.name, "building", built_change, lag, index_kind.building_detail)
+        return IndexStatus(index_kind.name, "building", built_change, lag, detail=index_kind.building_detail)
     if content is not None:
-        return IndexStatus(index_kind.name, "ready", built_change, lag, index_kind.describe(content))
+        return IndexStatus(index_kind.name, "ready", built_change, lag, detail=index_kind.describe(content))
     if file.exists:
         detail = file.problem or "built before the store was rebuilt; REFRESH rebuilds it"
-        return IndexStatus(index_kind.name, "damaged", 0, change, detail)
-    return IndexStatus(index_kind.name, "absent", 0, change, file.problem or "not built yet; REFRESH INDEX builds it")
+        return IndexStatus(index_kind.name, "damaged", built=0, stale=change, detail=detail)
+    detail = file.problem or "not built yet; REFRESH INDEX builds it"
+    return IndexStatus(index_kind.name, "absent", built=0, stale=change, detail=detail)

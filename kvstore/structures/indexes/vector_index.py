@@ -216,7 +216,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         )
 
     def compute_next_check(self, record: IndexRecord | None, state: State) -> int:
-        """Return a chunk id: once it exists, check again whether the store needs an index file, as it does not now.
+        """Return the chunk id at which to check again whether the store needs an index file; it needs none yet.
 
         It is at most ``_EXTEND_AFTER`` ids ahead, because another process may change the options of the index.
         ``record`` is the record of the index (None: it was dropped).

@@ -118,7 +118,7 @@ class RelationChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:
-            chunk = _find_chunk_at(state, documents[relation.document], relation.start)
+            chunk = _find_chunk_by_offset(state, documents[relation.document], relation.start)
             if chunk is not None:
                 chunk_relations.setdefault(chunk, relation.relation)
         cosines = compute_cosines(state, np.array(list(chunk_relations), np.uint64), self.vector)
@@ -132,7 +132,7 @@ class RelationChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
         return answer
 
 
-def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
+def _find_chunk_by_offset(state: State, record: DocumentRecord, offset: int) -> int | None:
     """Return the id of the last chunk of a document that starts at or before a byte offset.
 
     Returns None if no chunk does, as in a document that has only edges and no text.

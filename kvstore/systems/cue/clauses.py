@@ -73,7 +73,7 @@ def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_Clause
     Another clause starts with the subtree of a finite verb that is coordinated with an earlier predicate. A verb
     without a subject of its own gets the subject of the predicate; if that has none or a long one, no clause starts.
     """
-    clause_starts = [_ClauseStart(0, None)]
+    clause_starts = [_ClauseStart(0, subject=None)]
     for index, word in enumerate(sentence.words):
         is_verb = word.pos in ("VERB", "AUX")
         if not is_verb or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):

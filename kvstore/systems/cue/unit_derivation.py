@@ -195,7 +195,7 @@ class UnitDerivation(Derivation):
             if len(spans) == 1:
                 texts.append(build_embedding_text(document.title, headings, document.get_chunk_text(ordinal).decode()))
                 continue
-            unit_texts: Sequence[str] = [render_unit_at(document.text, span) for span in spans]
+            unit_texts: Sequence[str] = [render_span(document.text, span) for span in spans]
             if not spans:
                 unit_texts = find_written_units(document, ordinal)
             texts += [build_unit_text(document.title, headings, text) for text in unit_texts]
@@ -228,7 +228,7 @@ def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
     return () if chunk_texts is None else chunk_texts.texts
 
 
-def render_unit_at(text: bytes, span: UnitSpan) -> str:
+def render_span(text: bytes, span: UnitSpan) -> str:
     """Return the unit (sentence) at ``span`` of a text as plain text, after its subject if that is outside the span."""
     unit_text = render_unit(text[span.start : span.end].decode())
     if span.subject is None:

@@ -27,7 +27,7 @@ from ...structures.names.mentions import find_mentions
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, Vector, cosines
 from ...text.normalize import fold
-from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
+from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_span
 from .written_units import WRITTEN_UNITS
 
 #: The maximum number of documents whose units are cached, unless more are requested at once.
@@ -298,7 +298,7 @@ class Units:
         if not spans:
             _, written_texts = document.written_units[ordinal]
             return written_texts[unit.ordinal]
-        return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
+        return render_span(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> set[int]:
         """Return the entities that a unit's (sentence's) own text mentions at least once as a name, not in lower case.

@@ -204,7 +204,7 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
     if scoring.unassigned_chunks:
         score = scoring.score_unassigned()
         index = len([group for group in groups if group.score >= score])  # after all groups with at least this score
-        groups.insert(index, _SelectedGroup(None, score))
+        groups.insert(index, _SelectedGroup(community=None, score=score))
     return _SelectedGroups(
         groups[:limit],
         num_candidates=len(communities) + (1 if scoring.unassigned_chunks else 0),
@@ -219,7 +219,7 @@ def _select_levels(scoring: _CommunityScoring, levels: int) -> tuple[list[Scored
     The selection descends at most ``levels`` levels, to each child that scores at least as high as its parent by
     ``scoring``. A community is selected if the selection reaches it and descends to none of its children.
     """
-    current_level = scoring.score_children(None)
+    current_level = scoring.score_children(parents=None)
     selected_levels, scored_levels = list[ScoredCommunities](), [current_level]
     for _ in range(levels):
         if not len(current_level.communities):
@@ -353,7 +353,7 @@ def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_
     sentences += select_cover(source.other_sentences, remaining_tokens, question_words=question_words)
     spans = [TextSpan(*source.positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
     text = "\n".join(sentence.text for sentence in sentences)
-    return ReportContent(label.key, label.title, label.level, text, spans)
+    return ReportContent(label.key, label.title, label.level, text=text, spans=spans)
 
 
 def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
