@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from html import unescape
@@ -30,6 +31,7 @@ from model_server import Server, stream_answer
 import kvstore
 from kvstore.integrations.explore.guard import Guard
 from kvstore.integrations.explore.urls import build_document_url, build_path
+from kvstore.integrations.saved_queries import load_queries, save_query
 
 pytestmark = pytest.mark.slow
 
@@ -449,6 +451,14 @@ def test_statements_are_saved_for_the_user(client: Any, monkeypatch: pytest.Monk
         assert refused.status_code == 400 and message in refused.json()["error"]
     assert save_statement(HOST, name="one", sql="").json() == []
     assert client.get("/sql/stop?run=unknown").json() == {"stopped": False}
+
+
+def test_statements_saved_in_two_tabs_at_once_are_all_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    names = [f"query{number}" for number in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: save_query(name, "SELECT 1"), names))
+    assert sorted(load_queries()) == sorted(names)
 
 
 def test_lists_are_filtered_counted_and_paged(tmp_path: Path) -> None:

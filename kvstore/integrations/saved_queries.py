@@ -5,8 +5,11 @@ In: ``kvstore/queries.json`` under XDG_CONFIG_HOME, an object of names and state
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import InputError
@@ -51,18 +54,20 @@ def save_query(name: str, statement: str) -> None:
         raise InputError(
             f"a saved statement must have 1 to {_MAX_STATEMENT_CHARS:,} characters, not {len(statement):,}"
         )
-    queries = load_queries() | {name: statement}
-    if len(queries) > _MAX_QUERIES:
-        raise InputError(f"there are {_MAX_QUERIES} saved statements, which is the limit; delete some first")
-    _write_queries(queries)
+    with _lock_queries():
+        queries = load_queries() | {name: statement}
+        if len(queries) > _MAX_QUERIES:
+            raise InputError(f"there are {_MAX_QUERIES} saved statements, which is the limit; delete some first")
+        _write_queries(queries)
 
 
 def delete_query(name: str) -> None:
     """Delete a saved statement. Raises InputError for an unknown name, or a file that cannot be read or written."""
-    queries = load_queries()
-    if queries.pop(name, None) is None:
-        raise InputError(format_missing_message(name, queries))
-    _write_queries(queries)
+    with _lock_queries():
+        queries = load_queries()
+        if queries.pop(name, None) is None:
+            raise InputError(format_missing_message(name, queries))
+        _write_queries(queries)
 
 
 def format_missing_message(name: str, queries: dict[str, str]) -> str:
@@ -71,12 +76,31 @@ def format_missing_message(name: str, queries: dict[str, str]) -> str:
     return f"no statement is saved as {name!r}; saved statements: {names}"
 
 
+@contextmanager
+def _lock_queries() -> Iterator[None]:
+    """Hold a lock within the block, so that two tabs or processes do not overwrite each other's changes.
+
+    Creates the folder of the user's settings. Raises InputError if that fails.
+    """
+    folder = get_config_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"{folder / 'queries.json'}: the statement cannot be saved ({error.strerror})") from None
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _write_queries(queries: dict[str, str]) -> None:
     """Write the saved statements, by name, to the user's file, atomically. Raises InputError if that fails."""
     path = get_config_folder() / "queries.json"
     new_file = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         new_file.write_text(json.dumps(queries, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
         os.replace(new_file, path)
     except OSError as error:
