@@ -1,7 +1,7 @@
 """Markdown inside a block as plain text on one line, as a browser shows it.
 
-In: a piece of Markdown. Out: its text without syntax, HTML tags, images, footnotes and link addresses. Code keeps its
-characters.
+In: a piece of Markdown. Out: its text without syntax, HTML tags, images, footnotes and link addresses. Code and
+formulas keep their characters.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ _ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\
 _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: The dots between two columns, unless a page number follows them.
 _LEADER_PATTERN = compile_lazily(r"(?<=\w)[ \t]*\.{4,}[ \t]*(?=\S)(?!\.|\d{1,4}[ \t]*$)", re.MULTILINE)
-#: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
+#: Code in a line, formulas with commands of LaTeX, and a star outside both that is not emphasis: between two operands,
+#: or before a number.
 _CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_DOLLARS_PATTERN = compile_lazily(r"(?<![\\$])(\$\$?)(?=[^\s$])(?:[^$\\\n\x01]|\\.){1,1000}?(?<=\S)\1(?![\d$])")
+_LATEX_COMMAND_PATTERN = compile_lazily(r"\\[A-Za-z,;:!{]")
 _HIDDEN_CODE_PATTERN = compile_lazily(r"\x01(\d+)\x01")
 _SPECIAL_CHARACTER_PATTERN = compile_lazily(r"[*`\\]")
 _LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
@@ -61,6 +64,8 @@ def render_inline(markdown: str) -> str:
     'The fee of the pier 1 is [a](b) < 3 pounds & not &fee;.'
     >>> render_inline("> [!NOTE]\\n> Fees rise in May.")
     'Note: Fees rise in May.'
+    >>> render_inline("Match `\\\\d+\\\\.` at $20\\\\,^\\\\circ$C the oven\\\\_a costs $5 \\\\- $9.")
+    'Match \\\\d+\\\\. at $20\\\\,^\\\\circ$C the oven_a costs $5 - $9.'
     >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
     ('Raffle: Ann', 'Raffle ....... 12')
     """
@@ -69,19 +74,25 @@ def render_inline(markdown: str) -> str:
     markdown = _HYPHENATION_PATTERN.sub("", QUOTE_PATTERN.sub("", markdown))
     markdown = _DEFINITION_MARKER_PATTERN.sub(": ", markdown)
     markdown = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", markdown, count=1)
-    if "`" not in markdown:
+    has_formula = "$" in markdown and "\\" in markdown
+    if "`" not in markdown and not has_formula:
         return to_plain_text(_strip_markup(markdown))
     # Numbers replace the code, because links and emphasis can contain code, but nothing in code is markup.
     codes: list[str] = []
 
-    def hide_code(span: re.Match[str]) -> str:
-        """Append a matched code span to ``codes``, and return a placeholder with its index."""
-        # Escaped, because to_plain_text removes these characters from code too.
-        codes.append(_SPECIAL_CHARACTER_PATTERN.sub(r"\\\g<0>", span.group(2)))
+    def hide_text(text: str) -> str:
+        """Append code or a formula to ``codes``, and return a placeholder with its index."""
+        codes.append(text)
         return f"\1{len(codes) - 1}\1"
 
-    plain_markdown = _strip_markup(_CODE_SPAN_PATTERN.sub(hide_code, markdown.replace("\1", "")))
-    return to_plain_text(_HIDDEN_CODE_PATTERN.sub(lambda number: codes[int(number.group(1))], plain_markdown))
+    markdown = _CODE_SPAN_PATTERN.sub(lambda span: hide_text(span.group(2)), markdown.replace("\1", ""))
+    if has_formula:
+        markdown = _DOLLARS_PATTERN.sub(
+            lambda span: hide_text(span.group()) if _LATEX_COMMAND_PATTERN.search(span.group()) else span.group(),
+            markdown,
+        )
+    text = to_plain_text(_strip_markup(markdown))
+    return " ".join(_HIDDEN_CODE_PATTERN.sub(lambda number: codes[int(number.group(1))], text).split())
 
 
 def _strip_markup(text: str) -> str:
@@ -99,7 +110,7 @@ def _strip_markup(text: str) -> str:
     if "<" in text:
         text = _AUTOLINK_PATTERN.sub(r"\1", _STYLE_TAG_PATTERN.sub("", _BLOCK_TAG_PATTERN.sub(" ", text)))
     if "_" in text:
-        text = _UNDERSCORE_PATTERN.sub(r"\2", text)
+        text = _UNDERSCORE_PATTERN.sub(r"\2", text).replace("\\_", "_")
     if "&" in text:
         text = _REFERENCE_PATTERN.sub(_decode_reference, text)
     return _LITERAL_STAR_PATTERN.sub(r"\\*", text) if "*" in text else text
