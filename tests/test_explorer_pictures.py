@@ -135,10 +135,21 @@ def test_the_map_places_every_chunk_and_a_question(picture_client: Any) -> None:
     assert list(packed[16:]) == points["group"]
     place = picture_client.get(f"/map.point?point={hit['point']}").json()
     assert (place["document"], place["start"], place["end"]) == (hit["document"], hit["start"], hit["end"])
+    assert picture_client.get(place["url"]).text.count("<mark") >= 1
     page = picture_client.get("/map?q=Who+saw+Shanghai%3F")
     assert page.status_code == 200 and "<script>alert" not in page.text and "&lt;script&gt;alert" in page.text
     assert picture_client.get("/map?colour=nothing").status_code == 400
     assert picture_client.get("/map.point?point=4").status_code == 400
+
+
+@pytest.mark.slow
+def test_a_point_of_the_map_leads_to_a_key_with_a_line_break(make_store: Callable[..., Store]) -> None:
+    map_page = pytest.importorskip("kvstore.integrations.explore.map_page")
+    page_module = pytest.importorskip("kvstore.integrations.explore.page")
+    store = make_store()
+    store.put("two\nlines", "Tea.")
+    request = page_module.PageRequest(store, "", [("point", "0")])
+    assert json.loads(map_page._render_point(request))["url"] == "/doc/?name=two%0Alines&start=0&end=4#mark"
 
 
 def test_the_map_ignores_deletions_while_it_is_made(store: Store) -> None:

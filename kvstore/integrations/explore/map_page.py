@@ -19,6 +19,7 @@ from ..store_queries import list_built_indexes
 from .chunk_map import AXIS_STEPS, INDEX_KINDS, ChunkMap, get_chunk_map
 from .document_text import strip_markdown
 from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
+from .urls import build_document_url
 
 #: The number of pieces of evidence of a question.
 _MAX_EVIDENCE = 10
@@ -165,6 +166,7 @@ def _render_point(request: PageRequest) -> str:
             "heading": heading,
             "start": start,
             "end": end,
+            "url": build_document_url(key, start, end),
             "text": strip_markdown(text[:_MAX_SHOWN_CHARS]),
         },
         ensure_ascii=False,

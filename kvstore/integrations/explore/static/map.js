@@ -180,12 +180,6 @@
     return best;
   };
 
-  const url = (found) => {
-    const path = found.document.split("/").map(encodeURIComponent);
-    const plain = path.some((step) => step === "" || step === "." || step === "..");
-    const base = plain ? `/doc/?name=${encodeURIComponent(found.document)}&` : `/doc/${path.join("/")}?`;
-    return `${base}start=${found.start}&end=${found.end}#mark`;
-  };
   const show = async (point) => {
     near = point;
     redraw();
@@ -196,7 +190,7 @@
     const link = document.createElement("a");
     const text = document.createElement("p");
     link.textContent = answer.ok ? found.title : "Not found";
-    if (answer.ok) link.href = url(found);
+    if (answer.ok) link.href = found.url;
     title.append(link);
     text.className = "excerpt";
     text.dir = "auto";
