@@ -313,7 +313,7 @@ class ForeignAnswerType(AnswerType):
         return self._has_new_match(vocabulary.forms[name], text, vocabulary.function_words)
 
     def score_match(self, text: str) -> float:
-        """Return 1 if a text has something of the answer type, 0.25 if that is a time instead of a deadline, else 0."""
+        """Return 1 if a text has something of the answer type, 0.25 for a time instead of a deadline, else 0."""
         vocabulary = self.language_words
         score = float(self.is_present_in(text))
         if self.name == "deadline" and score and vocabulary is not None:
@@ -463,7 +463,7 @@ class Contrast(NamedTuple):
 def find_contrasts(question: str) -> list[Contrast]:
     """Return the words in a question that have an opposite, such as "largest", with their opposites and nouns.
 
-    The noun is the next word, or an empty string if that is a function word or missing.
+    The noun is the next word, or an empty string if the next word is a function word or missing.
 
     >>> [contrast.noun for contrast in find_contrasts("Which is the largest port of the north?")]
     ['port', '']

@@ -42,7 +42,7 @@ _MAX_CHAIN_WORDS = 70
 
 
 class RetrieveFunction(Protocol):
-    """A function that retrieves the evidence for a question, as ``Store.retrieve`` does."""
+    """A function that retrieves the evidence for a question, such as ``Store.retrieve``."""
 
     def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
         """Return the evidence for a question; ``clauses`` are keyword arguments such as ``using`` and ``top``."""
@@ -251,7 +251,7 @@ class Asker:
         from ..models.structured import StructuredModel
         from .distiller import ModelDistiller
 
-        # The caller's vector is that of the original question only.
+        # The caller's vector belongs to the original question only.
         base_clauses: Clauses = {**prepared.clauses, "vector": None}
         reranker = get_reranker(prepared.clauses.get("options") or {})
 

@@ -74,7 +74,8 @@ _ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
 _HOW_MUCH_PATTERN = compile_lazily(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
 )
-#: The amount added to the logit if the best sentence lacks a form that can be recognized, such as that of an address.
+#: The amount added to the logit if the best sentence lacks a form that can be recognized, such as the form of an
+#: address.
 _FORMLESS_LOGIT = -4.0
 #: The number of chunks from other texts assumed in addition to the store's, to smooth the rarity of terms.
 BACKGROUND_CHUNKS = 1000

@@ -195,7 +195,7 @@ class SnippetScorer:
         return set(list_terms(text, self.stem)) & self.rarities.keys()
 
     def compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the total rarity (IDF) of some ``terms`` (stems) of the question, divided by that of all its terms."""
+        """Return the total rarity (IDF) of some terms of the question as a fraction of the rarity of all its terms."""
         # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
@@ -460,7 +460,7 @@ def _list_version_names(passage: Passage) -> list[str]:
     """Return the names by which other versions of a document are recognized: they differ only in a year.
 
     If the title has a year, it is the only name ("Policy 2024"), and so is the file name of a document without a title.
-    Otherwise, the name is the title with the file name or, if that has no year, with the document key, whose folder can
+    Otherwise, the name is the title with the file name or, if this has no year, with the document key, whose folder can
     have it (``2024/policy``). If there is no year, the title alone is a name too, because the document can be the
     newest version of one with a year in its title.
     """
@@ -474,6 +474,6 @@ def _list_version_names(passage: Passage) -> list[str]:
 
 
 def _is_changelog_or_index(passage: Passage) -> bool:
-    """True if the file name, title or heading of a passage is that of a changelog or index, such as "Release notes"."""
+    """True if a passage is part of a changelog or index, by its file name, title or heading ("Release notes")."""
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)

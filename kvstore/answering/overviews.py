@@ -256,7 +256,7 @@ def _format_label(hit: Hit, *, is_listing: bool) -> str:
     """Return the label to display before the sentences of a hit of an overview; empty if it has none.
 
     It is the title of the document if the overview ``is_listing`` documents, and otherwise the heading of the section,
-    unless that is the document's title.
+    unless it equals the document's title.
     """
     title, heading = hit.title or "", hit.heading.rpartition(" > ")[2]
     section_heading = "" if heading == title else heading

@@ -79,7 +79,7 @@ class Passage:
     text: str
     is_whole_document: bool
     snippets: list[Snippet] = field(default_factory=list)
-    #: The title, and the headings that contain that of the passage, outermost first, as a reader sees them.
+    #: The title and the headings above the passage's own heading, outermost first, as a reader sees them.
     plain_title: str = field(init=False)
     parent_headings: list[str] = field(init=False)
 

@@ -246,7 +246,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
 
 
 def _find_referent(pronoun: str, subject: str, person: str) -> str:
-    """Return what a pronoun in a later part of a question refers to; an empty string if that is unknown.
+    """Return what a pronoun in a later part of a question refers to; an empty string if this is unknown.
 
     ``subject`` is the subject of the first part, and ``person`` the person who answers it; both can be empty.
 

@@ -413,7 +413,7 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
 
 
 def _combine_names(name: str, other: str) -> str:
-    """Return a name with its last word replaced by the last word of another name; empty if that is no new name.
+    """Return a name with its last word replaced by the last word of another name; empty if the result is no new name.
 
     Names of one word cannot be combined.
 

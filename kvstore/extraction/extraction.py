@@ -85,7 +85,7 @@ class ExtractedDocument(ValidDocument):
     ``tree`` has its abstracts (summaries), None if it consists of pairs. ``introductions`` are the names that it makes
     known as entities, with both names of every relation. ``parts`` has the data that optional systems, such as one that
     embeds sentences, derived from the document, by the name of the derivation. ``language`` is the name of its
-    language, or None if that is unknown.
+    language, or None if the language is unknown.
     """
 
     language: str | None = None

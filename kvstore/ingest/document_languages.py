@@ -56,9 +56,9 @@ class DocumentLanguages:
         """Return the settings that fit most documents, by name; without recognizable languages, there are none.
 
         ``stemmer`` is ``multilingual`` if no language has a majority, or if a second language has at least two
-        documents and a tenth of all; otherwise it is the language of the majority, or ``none`` if that has no stemmer.
-        ``language`` (the parser of texts) is set if there is a majority. ``embedder`` is set to the multilingual one if
-        that is installed and most documents are not in English.
+        documents and a tenth of all; otherwise it is the language of the majority, or ``none`` if this language has no
+        stemmer. ``language`` (the parser of texts) is set if there is a majority. ``embedder`` is set to the
+        multilingual one if that is installed and most documents are not in English.
         """
         settings = {}
         language = self.main_language

@@ -32,7 +32,7 @@ _COUNTS = ("added", "changed", "unchanged", "removed", "skipped", "known", "docu
 
 
 def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) -> None:
-    """Append an ingest of ``paths`` with its report to the log in a store's folder, unless that is not writable.
+    """Append an ingest of ``paths`` with its report to the log in a store's folder, if the folder is writable.
 
     The log has the last ``_MAX_INGESTS`` ingests. Passwords and query strings of addresses are removed.
     """

@@ -239,7 +239,7 @@ class _FileSearch:
 
         ``path`` is the file to open, and ``relative_path``, its path in the ``root`` folder (None: the file was named
         directly), becomes the key of its document. ``location`` is the path or address that is stored with its
-        documents. ``detected_format`` is the format that its content shows, if that was already inspected.
+        documents. ``detected_format`` is the format that its content shows, if the content was already inspected.
         """
         format = detected_format or self._format or find_format(relative_path) or _detect_format(path)
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))

@@ -238,7 +238,7 @@ class StoreTools:
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> ToolResult:
         """Return the column names and then the rows of a query, one JSON array per line.
 
-        Raises StatementError unless the statement is SELECT or another one that only reads.
+        Raises StatementError unless the statement only reads, like SELECT.
         """
         first_token = next(
             (token for token in language.iter_tokens(sql) if token.kind not in ("space", "comment")), None

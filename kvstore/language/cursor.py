@@ -22,7 +22,7 @@ _TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((l
 
 
 def infer_types(rows: Sequence[Row], declared_types: Sequence[str | None]) -> tuple[str | None, ...]:
-    """Return the SQL type of each column: its type in ``declared_types`` or, if that is None, the type of its values.
+    """Return the SQL type of each column: its type in ``declared_types`` or, if this is None, the type of its values.
 
     The type is None if a column of ``rows`` has no values, or if they have several types.
     """

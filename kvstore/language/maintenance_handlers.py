@@ -101,6 +101,6 @@ def import_file(context: StatementContext, statement: statements.Import) -> Curs
 def _format_counts(report: ExportReport) -> str:
     """Return the numbers of documents, edges and other facts of a report, such as "2 documents and 1 edge"."""
     count_texts = (fact_kind.format_count(getattr(report, fact_kind.plural)) for fact_kind in list_fact_kinds())
-    # The text of a count of 0 is empty, except that of documents, so there is always a last count.
+    # The text of a count of 0 is empty, except for documents, so there is always a last count.
     *counts, last_count = filter(None, count_texts)
     return f"{', '.join(counts)} and {last_count}" if counts else last_count

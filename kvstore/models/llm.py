@@ -78,7 +78,7 @@ class LanguageModel:
         self.name = name
         self._timeouts = timeouts
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
-        # Without an address, the server is that of OPENAI_BASE_URL, or OpenAI; only these get OPENAI_API_KEY.
+        # Without an address, the server is the one in OPENAI_BASE_URL, or OpenAI; only these get OPENAI_API_KEY.
         keys = (KEY_VARIABLE,) if address else (KEY_VARIABLE, OPENAI_KEY_VARIABLE)
         try:
             self._endpoint = Endpoint(

@@ -42,7 +42,7 @@ _MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|ta
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield a document for each appointment, task or note of a calendar.
 
-    Raises ReaderError if none has text, or if the file cannot be decoded.
+    Raises ReaderError if no entry has text, or if the file cannot be decoded.
     """
     calendars = [
         component

@@ -341,7 +341,7 @@ class PageAnalysis:
     def _find_declared_content(self, body: LexborNode) -> LexborNode | None:
         """Return the element in ``body`` that the page declares to be its content, or None.
 
-        It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if that has enough of the text.
+        It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if it has enough of the text.
         The result is None if there are several mains, if the main has too little of the text, or if there is neither a
         main nor such an article.
         """
@@ -433,7 +433,7 @@ class PageAnalysis:
         """Return the element that shows the title of the page, or None.
 
         It is the short element whose text begins with the longest of ``names``, the possible titles in normalized
-        words. Without such an element, it is the first one with the ``title`` class, unless that is too long.
+        words. Without such an element, it is the first element with the ``title`` class, unless its text is too long.
         """
         title: LexborNode | None = None
         longest_length = 0

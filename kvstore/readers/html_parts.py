@@ -215,7 +215,7 @@ class HtmlTable:
             self.current_row.append(text)
 
     def _join_term_rows(self) -> None:
-        """Join each row that has only a term with the next row, if that has only a definition in its second column."""
+        """Join each row that has only a term with the next row if this has only a definition in its second column."""
         joined_rows: list[list[str]] = []
         term = ""  # of the last row, if that has no other text
         for row in self.rows:

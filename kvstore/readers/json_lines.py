@@ -389,7 +389,7 @@ def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[
 
 
 def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
-    """Remove the field named ``field`` or, if that is None, the first of ``default_fields`` that is not null.
+    """Remove the field named ``field`` (None: the first of ``default_fields`` that is not null).
 
     Return its name and value. If no such field has a value, return the (first) name and None.
     """

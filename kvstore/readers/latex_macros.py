@@ -173,7 +173,7 @@ class LatexCursor:
     def _define_macro(self, name: str, num_arguments: int, default: str | None, body: str) -> None:
         """Store a macro with its ``body``, unless it would replace a command that the reader needs.
 
-        ``default`` is the value of its first argument if that is optional, else None.
+        ``default`` is the value of its first argument if the argument is optional, else None.
         """
         if name not in PROTECTED_COMMANDS:
             self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))

@@ -248,7 +248,7 @@ class _ManPageConverter(ManualBlocks):
         self._redirect_next_line(lambda term: self._levels[-1].open_item(make_item(term)))
 
     def _add_further_term(self, macro_args: str) -> None:
-        """Handle the macro ``.TQ``: the next line is another term of the last item, or a new item if that has text."""
+        """Handle the macro ``.TQ``: the next line is one more term of the last item or, if it has text, a new item."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:

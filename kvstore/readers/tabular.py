@@ -81,7 +81,7 @@ def _detect_delimiter(header: str, first_row: str, origin: Origin) -> str:
     """Return the delimiter that the suffix of the file or its first two lines indicate; by default a comma.
 
     It splits both lines into the same number of cells. If several delimiters do, the one with the most cells is
-    returned. If none does, the first one in the header is returned.
+    returned. If no column does, the first one in the header is returned.
     """
     if PurePosixPath(origin.name).suffix.lower() == ".tsv":
         return "\t"
@@ -111,11 +111,11 @@ def _describe_csv_error(error: csv.Error) -> str:
 def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each row below the header.
 
-    The key is the row's ``id`` or ``key`` column; if that is empty, or another file uses the key, it is the file's key
-    and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
-    every other nonempty column. The title is the ``title`` column; if neither it nor the text column exists, it is the
-    name of the file. The options can name other columns. Columns other than key, title and text become metadata, with
-    plain numbers as numbers. Raises the ReaderErrors of :func:`iter_row_documents`.
+    The key is the row's ``id`` or ``key`` column. If the column is empty, or another file uses the key, it is the
+    file's key and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line
+    ``column: value`` for every other nonempty column. The title is the ``title`` column; if neither it nor the text
+    column exists, it is the name of the file. The options can name other columns. Columns other than key, title and
+    text become metadata, with plain numbers as numbers. Raises the ReaderErrors of :func:`iter_row_documents`.
     """
     yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 
@@ -194,7 +194,7 @@ def _read_header(rows: Iterator[NumberedRow], origin: Origin) -> list[str]:
 def _find_column(
     header: list[str], origin: Origin, column_name: str | None, option: str, default_names: tuple[str, ...] = ()
 ) -> int | None:
-    """Return the index of the column ``column_name``, or if that is None, of the first default name in the header.
+    """Return the index of the column ``column_name`` (None: the index of the first default name in the header).
 
     Return None if no default name is in the header. Case is ignored. Raises ReaderError, which names the option
     ``option``, if the header has no column ``column_name``.

@@ -118,7 +118,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         return None if isinstance(value, _Placeholder) else value
 
     def __getitem__(self, name: str) -> Named:
-        """Return the object with this name; import its package if that is not imported yet."""
+        """Return the object with this name; import its package if necessary."""
         value = self._values[name]
         if isinstance(value, _Placeholder):
             _add_system(import_with_gc_paused(f"{value.package}.system").SYSTEM)

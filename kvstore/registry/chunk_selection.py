@@ -76,7 +76,7 @@ def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, bu
 def _find_best_exchange(
     weights: npt.NDArray[np.int64], values: Floats, is_selected: npt.NDArray[np.bool_], budget_left: int
 ) -> tuple[int, int] | None:
-    """Find the exchange of a selected passage for another one that fits and increases the total value most.
+    """Find the exchange of a selected passage for an unselected one that fits and increases the total value most.
 
     ``weights`` and ``values`` have a number for each passage; ``is_selected`` is True for a selected passage.
     ``budget_left`` is the unused part of the budget. Returns the index to remove and the index to insert, or None if no

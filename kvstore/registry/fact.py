@@ -126,7 +126,7 @@ class Fact(ABC, Generic[Key, Value]):
 
 
 class StatedFact(Fact[Key, Value]):
-    """A kind of fact that users state in addition to the documents, and that is stored as stated.
+    """A kind of fact that users add to the documents, and that is stored as typed.
 
     A fact is deleted by stating None in place of a value. A new value for a key replaces the old one, or is merged with
     it if the kind ``is_cumulative``. ``kinds`` are the kinds of names that it introduces, which can exist without

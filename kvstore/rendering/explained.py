@@ -82,7 +82,7 @@ class _DrawnPart(NamedTuple):
 
 
 def _draw_heading(question: str, summary: str) -> _DrawnPart:
-    """Draw the question, with a summary below it unless that is empty, at the top of the picture."""
+    """Draw the question, and the ``summary`` below it unless it is empty, at the top of the picture."""
     elements: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _MARGIN, _MAX_LINES):

@@ -39,7 +39,7 @@ NUM_JOINABLE = 100
 DEFAULT_CAPACITY = 8
 #: The fraction of a chunk's size; if fewer tokens remain, no further segment is built.
 _MIN_CHUNK_SHARE = 0.25
-#: The relevance of the best chunk before the penalty: that of dsRAG if scores are not probabilities.
+#: The relevance of the best chunk before the penalty, as in dsRAG if scores are not probabilities.
 _BEST_RELEVANCE = 0.8
 #: The exponent of a chunk's share of the best score. It is small, because the scores of strategies fall differently.
 _SCORE_EXPONENT = 0.25

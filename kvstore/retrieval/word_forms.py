@@ -190,7 +190,7 @@ def _find_joined_words(question: str, unknown_words: Sequence[str], store_words:
         if first in unknown_words or second in unknown_words:
             bases = iter_base_forms(first.lower()) if second.lower() in _PARTICLES else [first.lower()]
             words = [f"{base}{second.lower()}" for base in bases]
-            # The stem of two joined words can be that of another word.
+            # The stem of two joined words can also be the stem of another word.
             is_known = (store_words.find_match(word, rf"\b{word.removesuffix('s')}s?\b") is not None for word in words)
             joined_word = next(compress(words, is_known), None)
             if joined_word is not None:

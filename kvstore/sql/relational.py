@@ -218,7 +218,7 @@ class _VirtualTable:
     ) -> tuple[Sequence[_Constraint], float]:
         """Return the constraints of the best access path, and the estimated number of rows that satisfy them.
 
-        An equality is better than a full-text query, and that is better than a range. Without a constraint that an
+        An equality is better than a full-text query, which is better than a range. Without a constraint that an
         index of the table supports, the result is an empty list and ``num_rows``, the number of rows of the table.
         """
         for column in self._table.equality_lookups:

@@ -60,7 +60,7 @@ class _TableCatalog(Mapping[str, SqlTable]):
         return len(_CORE_TABLES) + len(SQL_TABLES)
 
     def __contains__(self, name: object) -> bool:
-        """True if there is a table of this name; unlike that of Mapping, this method imports no module."""
+        """True if there is a table with this name; unlike the method of Mapping, this one imports no module."""
         return name in _CORE_TABLES or name in SQL_TABLES
 
 

@@ -346,7 +346,7 @@ class OpenFile:
         self.data.extend_to_used_pages()
 
     def release_view(self, view: CountedTransaction) -> None:
-        """Count a view's transaction as ended, and release its locks; does nothing if that was done already."""
+        """Count a view's transaction as ended, and release its locks; a second call does nothing."""
         if not self.gate.leave_if_counted(view):
             return
         if view.shared_lock is not None:
@@ -371,7 +371,7 @@ class OpenFile:
     def grow_map(self, wait: float) -> None:
         """Double the map, up to ``max_bytes``, once no transaction is open; wait for that at most ``wait`` seconds.
 
-        Raises StoreFullError if that is not allowed or not possible.
+        Raises StoreFullError if the map cannot grow.
         """
         max_map_size = self._compute_max_map_size()
         if self.data.map_size >= max_map_size:

@@ -46,7 +46,7 @@ def remove_directory(path: Path) -> None:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove a partial file or directory unless a process holds its lock; does nothing if that is not permitted."""
+    """Remove a partial file or directory unless a process holds its lock; does nothing without the permission."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         try:

@@ -20,7 +20,7 @@ class ScratchFile:
     """An append-only sequence of bytes. Writing raises OSError, for instance if the disk is full."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Create the file in ``folder`` if that is writable, else in the system's temporary folder."""
+        """Create the file in ``folder``, or in the system's temporary folder if ``folder`` is not writable."""
         is_writable = folder is not None and os.access(folder, os.W_OK)  # not for a read-only store
         # The file has no name. The copy of its descriptor keeps it after the block.
         with tempfile.TemporaryFile(dir=folder if is_writable else None) as file:

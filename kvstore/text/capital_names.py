@@ -100,7 +100,7 @@ class _CapitalizedRun(NamedTuple):
     preceding_tokens: Sequence[str]
 
     def drop_first(self) -> _CapitalizedRun:
-        """Return the run of capitalized words without its first word and the particles (*von*, *de*) after that.
+        """Return the run of capitalized words without its first word and the particles (*von*, *de*) after this word.
 
         The dropped words are added to ``preceding_tokens``. The result can be empty.
         """

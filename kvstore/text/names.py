@@ -238,7 +238,7 @@ def is_term(form: str) -> bool:
 
 
 def to_singular(form: str) -> str | None:
-    """Return the name ``form`` with its last word in the singular; None if that is not a regular English plural."""
+    """Return the name ``form`` with its last word in the singular; None if the word is not a regular English plural."""
     words_before, _, word = form.rpartition(" ")
     lower = word.lower()
     if not lower.endswith("s") or lower.endswith(NON_PLURAL_ENDINGS):

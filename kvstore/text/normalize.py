@@ -53,8 +53,8 @@ _VOWEL_SIGN_PATTERN = compile_lazily(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]+"
 )
-#: Words of Latin letters and punctuation. None of these characters combines with another of them, so the normal form of
-#: such a word is that of its characters.
+#: Words of Latin letters and punctuation. These characters do not combine with each other, so the normal form of such a
+#: word consists of the normal forms of its characters.
 _SEPARATE_PATTERN = compile_lazily("[\\x00-\u024f\u2010-\u203a]+")
 #: Runs of at least this many combining marks are ordered before they are normalized; no real text has such runs.
 _MIN_ORDERED_MARKS = 64

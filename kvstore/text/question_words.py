@@ -166,7 +166,7 @@ def _to_lower_same_length(text: str) -> str:
 
 @cache
 def read_language_file(language: str) -> Mapping[str, Any] | None:
-    """Read the word file of a language; return None if there is no such file (English has none). Cached."""
+    """Read the word file of a language; return None if the language, such as English, has no file. Cached."""
     path = FOLDER / f"{language}.toml"
     if not path.is_file():
         return None

@@ -60,7 +60,7 @@ def is_written_as_name(phrase: str) -> bool:
 def _check_size(form: str, label: str, key: str | None = None) -> None:
     """Raise InputError if a text to store is empty, exceeds ``MAX_ENTITY_KEY_BYTES`` or is not valid text.
 
-    The text is ``key`` or, if that is None, ``form``, the text as typed. The error has ``label``, which names the
+    The text is ``key`` or, if ``key`` is None, ``form``, the text as typed. The error has ``label``, which names the
     argument, and ``form``.
     """
     try:

@@ -180,7 +180,7 @@ def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], 
     """Return the function that maps the words of a document to stems.
 
     ``stemmer`` is the store's setting. If it is ``multilingual``, the function stems by ``language``, the document's
-    language, and returns words unchanged if that is None (unknown) or has no stemmer.
+    language, and returns words unchanged if ``language`` is None (unknown) or has no stemmer.
     """
     if stemmer != MULTILINGUAL:
         return get_stemmer(stemmer)

@@ -15,8 +15,8 @@ from ...text.number_words import NUMBERS
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
 
-#: The units of the calendar. The value of a date is 100 times the month plus the day, that of a clock time is in
-#: minutes, and that of a weekday is 0 (Monday) to 6.
+#: The units of the calendar. A date has the value 100 times the month plus the day, a clock time the minutes since
+#: midnight, and a weekday 0 (Monday) to 6.
 YEAR, DATE, CLOCK, WEEKDAY = "calendar year", "date", "clock time", "weekday"
 #: The number of values after which the values of a unit start again.
 PERIODS = {DATE: 1300, CLOCK: 24 * 60, WEEKDAY: 7}

@@ -102,8 +102,8 @@ class _Context(NamedTuple):
 class ComparedText(NamedTuple):
     """A text after the replacement of its ranges, and how these compare with the quantities of the question.
 
-    ``is_within`` is True if a range was replaced. ``is_outside`` is True if none was, and a range that is comparable
-    with a quantity of the question does not include it.
+    ``is_within`` is True if a range was replaced. ``is_outside`` is True if no range was replaced, and a range that is
+    comparable with a quantity of the question does not include it.
     """
 
     text: str

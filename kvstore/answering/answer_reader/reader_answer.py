@@ -146,7 +146,7 @@ class PartResult(NamedTuple):
 
 
 def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) -> ExtractedAnswer:
-    """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
+    """Return one answer with a paragraph for each part: the sentence that answers it, or a note that no sentence does.
 
     ``answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
     included once, also if it is displayed in the paragraph of another part.
@@ -181,7 +181,7 @@ def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) 
 def _make_part_excerpt(part: PartResult, displayed: Container[_SnippetId]) -> Excerpt:
     """Return the excerpt that answers a part of a question.
 
-    The sentence that it refers to is included, unless that is ``displayed`` already in the answer to another part.
+    The sentence that it refers to is included, unless it is ``displayed`` in the answer to another part.
     """
     best = part.reader_result.best
     passage_index, index = best.position

@@ -76,7 +76,7 @@ class AnswerCandidate(NamedTuple):
     ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
     ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title (or the name of
     its document, without a title) and heading. ``is_contrary`` is True if it has the opposite of a word in the question
-    instead, or is an entry for another range than that of the question's quantity. ``text_in_range`` is the text that
+    instead, or is an entry for a range without the question's quantity. ``text_in_range`` is the text that
     was read if it has a quantity of the question in place of a range; empty otherwise.
     """
 

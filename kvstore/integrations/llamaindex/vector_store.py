@@ -223,7 +223,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
                 vector=query.query_embedding,
                 top=query.hybrid_top_k or top,
                 where=where,
-                # ``alpha`` is the weight of the vectors, and ``words`` that of the words.
+                # ``alpha`` is the weight of the vectors, and ``words`` the weight of the words.
                 options=None if query.alpha is None else {"words": 1 - query.alpha},
             ).hits
         else:

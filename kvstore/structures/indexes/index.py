@@ -69,7 +69,7 @@ class BuildTools(NamedTuple):
     """Callbacks for a build.
 
     ``embed`` returns unit vectors of texts, shape (n, dimension). ``progress`` receives the numbers of completed and of
-    all steps. Once ``is_cancelled`` returns true, the build ends and returns its completed part, if that is usable.
+    all steps. Once ``is_cancelled`` returns true, the build ends and returns its completed part if the part is usable.
     """
 
     embed: Callable[[Sequence[str]], Matrix]

@@ -145,7 +145,7 @@ class HnswGraph:
         """Return the ``ef`` labels (chunk ids) with the largest cosines with a unit vector, approximately.
 
         Only ``allowed`` chunks are returned (None: all chunks are allowed). The search follows links (Malkov and
-        Yashunin 2018) if that is faster than comparing all allowed codes, which are quantized vectors. Raises
+        Yashunin 2018) if this is faster than comparing all allowed codes, which are quantized vectors. Raises
         IndexUnavailableError if a visited node fails its checksum.
         """
         labels = self.rows.labels

@@ -22,7 +22,7 @@ _CONNECTIVES = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", 
 
 
 class Clause(NamedTuple):
-    """A clause: a range of characters in its text, and the range of its ``subject`` if that is outside the clause."""
+    """A clause: a range of characters in its text, and the range of its ``subject`` (None: within the clause)."""
 
     start: int
     end: int
@@ -71,7 +71,8 @@ def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_Clause
     """Return the starts of the coordinate clauses of a sentence, in text order; the first clause starts at word 0.
 
     Another clause starts with the subtree of a finite verb that is coordinated with an earlier predicate. A verb
-    without a subject of its own gets the subject of the predicate; if that has none or a long one, no clause starts.
+    without a subject of its own gets the subject of the predicate; if the predicate has no subject or a long one, no
+    clause starts.
     """
     clause_starts = [_ClauseStart(0, subject=None)]
     for index, word in enumerate(sentence.words):

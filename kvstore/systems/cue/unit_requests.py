@@ -169,9 +169,9 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     def _read_edge_flags(self, state: State) -> dict[int, _EdgeFlagsByChunk]:
         """Return, by entity, the chunks whose units (sentences) can mention it, each with the flags of its edge.
 
-        The edge is that of the passage graph between entity and chunk. Its flags say how the chunk mentions the entity.
-        A chunk is returned if it mentions the entity in its title, or with a capital in the text, and if the query's
-        condition allows the chunk. An entity in more than :data:`_MAX_CHUNKS` chunks has none.
+        The edge is the edge of the passage graph between entity and chunk. Its flags say how the chunk mentions the
+        entity. A chunk is returned if it mentions the entity in its title, or with a capital in the text, and if the
+        query's condition allows the chunk. An entity in more than :data:`_MAX_CHUNKS` chunks has none.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)

@@ -43,7 +43,7 @@ class StoredUnit(NamedTuple):
 
     ``start`` and ``end`` are byte offsets in the document's text; a unit that a model wrote has the offsets of the
     whole chunk. ``source`` is the name of that model, or :data:`RULE`. ``subject`` is the range of bytes of a clause's
-    subject if that is outside the clause.
+    subject if the subject is outside the clause, else None.
     """
 
     id: int

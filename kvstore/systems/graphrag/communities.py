@@ -310,7 +310,7 @@ class Communities(StoredCommunities):
         return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
-        """Return the finest community of each entity (for an alias, that of its entity); None if it has none."""
+        """Return the finest community of each entity (for an alias, of its entity); None without a community."""
         finest, _ = self._find_finest(list(map(self._display.resolve_entity, entities)))
         return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
 

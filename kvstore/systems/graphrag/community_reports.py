@@ -367,7 +367,7 @@ class _ChunkReader:
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:
-        """Return the node of an entity (for an alias, that of its entity), its index in the graph; None if unknown."""
+        """Return the node (index in the graph) of an entity, or of the entity that an alias names; None if unknown."""
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:

@@ -160,7 +160,7 @@ def _iter_supported_findings(
     """Yield the findings (statements of a report) that their sources support, with the indexes of the cited spans.
 
     A model cites a text by its position in ``source_texts``, from 1. A finding may also use the community's ``names``.
-    Raises ValueError if there are findings, but none is supported.
+    Raises ValueError if there are findings, but no supported one.
     """
     problem: ValueError | None = None
     num_findings = 0

@@ -118,7 +118,7 @@ class HybridResult:
     def rank(self, query: Query, min_length: int = 0) -> Ranking:
         """Return the ranking of the chunks, best first.
 
-        It has as many chunks as the query needs (``query.reach``), or ``min_length`` if that is more. Chunks that are
+        It has as many chunks as the query needs (``query.reach``), or ``min_length`` if it is greater. Chunks that are
         not candidates follow in the order of the two searches.
         """
         top = max(query.reach, min_length)

@@ -103,7 +103,7 @@ def _build_retry_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
     selected_texts = [texts[index] for index in indexes]
 
     def convert_sentences(sentences: Sequence[str]) -> Mapping[str, Any]:
-        """Return the summary made of the sentences about each text; raises ValueError if none is usable."""
+        """Return the summary made of the sentences about each text; raises ValueError without a usable sentence."""
         answer = {"sentences": [{"text": sentence} for sentence in sentences]}
         return _convert_answer(answer, selected_texts, indexes, SENTENCE_TASK)
 
