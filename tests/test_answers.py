@@ -155,6 +155,11 @@ def test_a_table_row_is_quoted_with_its_header(ask: Callable[..., kvstore.Answer
     )
 
 
+def test_a_row_of_a_table_of_properties_is_quoted_as_a_property(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "# Project\n\n|  |  |\n| --- | --- |\n| Status | In progress |\n| Due | 3 May 2024 |\n"
+    assert "Due: 3 May 2024" in ask(text, "When is the project due?", format="markdown").text
+
+
 def test_an_answer_shows_what_a_page_shows(ask: Callable[..., kvstore.Answer]) -> None:
     page = """# Leave {#leave}
 
