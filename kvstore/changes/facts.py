@@ -118,7 +118,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that names a document if CHECK REPAIR reports it as lost; ``row_key`` has its id."""
+        """Return the phrase that identifies a document if CHECK REPAIR reports it as lost; ``row_key`` has its id."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -204,7 +204,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return ((spelling, TRIPLE_KIND) for spelling in value.get_spellings_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
-        """Return (entity, entity, kind of link) for each pair of different entities that a triple joins."""
+        """Return (entity, entity, kind of link) for each pair of different entities that a triple connects."""
         return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(value, state.filter))
 
 
@@ -239,7 +239,10 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge.key, edge
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that names an edge if CHECK REPAIR reports it as lost; ``row_key`` has its node ids."""
+        """Return the phrase that identifies an edge if CHECK REPAIR reports it as lost.
+
+        ``row_key`` has the ids of its nodes.
+        """
         child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
 
@@ -331,7 +334,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that names an alias if CHECK REPAIR reports it as lost.
+        """Return the phrase that identifies an alias if CHECK REPAIR reports it as lost.
 
         ``row_key`` is the normal form of the alias in UTF-8.
         """
@@ -410,7 +413,7 @@ ALIASES = _StatedAliases()
 
 
 def list_stated_fact_kinds() -> list[StatedFact[Any, Any]]:
-    """Return the kinds of facts (data that users state) except documents, such as edges, aliases and triples."""
+    """Return the kinds of facts (data that users add) except documents, such as edges, aliases and triples."""
     return [TRIPLES, EDGES, ALIASES, *registry.list_facts()]
 
 

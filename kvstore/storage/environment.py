@@ -397,7 +397,7 @@ class Environment(ClosedOnExit, OpenFile):
     def delete_if_unused(self, tables: Set[str], other_files: Sequence[str] = ()) -> bool:
         """Delete the files of a store with no records except in these tables, close it, and return True.
 
-        Returns False if there are other records, or if this object did not create the store. ``other_files`` names the
+        Returns False if there are other records, or if this object did not create the store. ``other_files`` lists the
         other files to delete. All files are deleted before the lock is released, because another process may then
         create a new store here. Raises TransactionError if another process has the store open, and the errors of
         :meth:`write`.

@@ -51,7 +51,7 @@ _TYPES = frozenset(
 #: The maximum number of dimensions of an array.
 _MAX_DIMENSIONS = 4
 
-#: The entry of the head that names the parts.
+#: The entry of the head that lists the parts.
 _PARTS_KEY = "parts"
 
 FileHead = Mapping[str, Any]
@@ -142,7 +142,7 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
-    """Return the parts, additional files with arrays, that the head of an index file names, in its order.
+    """Return the parts, additional files with arrays, that the head of an index file lists, in the same order.
 
     Raises IndexUnavailableError if a part is damaged, and FileNotFoundError if one is missing, because another file
     with other parts has replaced this one.
@@ -327,7 +327,7 @@ class Draft:
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)
 
     def publish(self) -> None:
-        """Rename the file into place, replacing the old one; remove parts (additional files) that it does not name."""
+        """Rename the file into place, replacing the old one; remove parts (additional files) that it does not list."""
         # Not flushed to the disk: after a crash of the machine, the checksums fail and the file is rebuilt.
         os.replace(self._partial_path, self.path)
         self._written_paths.clear()  # so that :meth:`discard` keeps them
@@ -384,7 +384,7 @@ def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the existing files of an index: the index file at this path and its parts (additional files)."""
+    """Return the files of an index that exist: the index file at this path and its parts (additional files)."""
     return [file for file in (path, *_glob_parts(path)) if file.exists()]
 
 

@@ -27,7 +27,10 @@ def prepare_partial_path(target: Path) -> Path:
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of an existing partial file or directory within the block; without locks, only run the block."""
+    """Hold the lock of a partial file or directory, which must exist, within the block.
+
+    If the file system has no locks, the block runs without a lock.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks: only the process id shows that it is in use

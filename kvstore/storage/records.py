@@ -44,7 +44,7 @@ def seal(payload: bytes | bytearray | memoryview) -> bytes:
 
 
 def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
-    """Return a stored value without the checksum (CRC-32) at its end; raise CorruptionError if that does not match."""
+    """Return a stored value without its checksum (CRC-32) at the end; raise CorruptionError if it does not match."""
     end = len(value) - CHECKSUM.size
     payload = memoryview(value)[: max(end, 0)]
     if end < 0 or zlib.crc32(payload) != CHECKSUM.unpack_from(value, end)[0]:

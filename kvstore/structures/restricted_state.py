@@ -67,7 +67,7 @@ class RestrictedState(State):
 
     @cached_property
     def entities(self) -> Entities:
-        """The entities named by the user or by documents that the query allows."""
+        """The entities that the user's facts or documents that the query allows mention."""
         return RestrictedEntities(self)
 
     @cached_property
@@ -170,7 +170,7 @@ class RestrictedPostings(Postings):
 
 
 class RestrictedEntities(Entities):
-    """The entities with visible names: names that the user or a document that the query allows mentions.
+    """The entities with visible names: names in the user's facts or in documents that the query allows.
 
     ``get``, ``get_many`` and ``find_many`` do not check this, so the caller must pass ids of visible names.
     """
@@ -185,11 +185,11 @@ class RestrictedEntities(Entities):
         return self._filter.find(key) is not None
 
     def __contains__(self, entity: int) -> bool:
-        """True if the entity is named by the user or by a document that the query allows."""
+        """True if the name of the entity is visible: in a fact of the user or in a document that the query allows."""
         return 0 <= entity < 1 << 32 and self.has_many([entity])[0]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
-        """Return for each entity True if it is named by the user or by a document that the query allows, else False."""
+        """Return for each entity True if its name is visible, else False."""
         records = self.find_many(entities)
         return [record is not None and self._is_visible(record.key) for record in records]
 
@@ -202,7 +202,7 @@ class RestrictedEntities(Entities):
         return super().find_id(key) if self._is_visible(key) else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
-        """Yield the entities named by the user or by documents that the query allows, with their records."""
+        """Yield the entities with visible names, with their records."""
         return ((entity, record) for entity, record in super().scan() if self._is_visible(record.key))
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:

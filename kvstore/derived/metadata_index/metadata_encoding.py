@@ -326,7 +326,7 @@ def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: in
 def unpack_container(container: memoryview, table: str, key: bytes) -> ContainerNumbers:
     """Return the document offsets in a container (a part of a set), ascending; raise CorruptionError if it is damaged.
 
-    ``table`` and ``key`` are named in the error.
+    ``table`` and ``key`` appear in the error.
     """
     body = records.unseal(container, table, key)
     encoding = body[0] if len(body) else -1

@@ -47,14 +47,14 @@ SYNONYM_LINK = 4
 def mask_informative(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
     """Return the mask of the informative edges: all but edges of chunks that mention the entity only in lower case.
 
-    A name in lower case is often an ordinary word. ``mention_bits`` say how the chunk of each edge names the entity.
+    A name in lower case is often an ordinary word. ``mention_bits`` say how the chunk of each edge mentions the entity.
     """
     is_informative: npt.NDArray[np.bool_] = (mention_bits & ~np.uint16(LOWER)) != 0
     return is_informative
 
 
 class ChunkRows(NamedTuple):
-    """The rows of some chunks, concatenated: the entities that chunk *i* names, each with its mention bits.
+    """The rows of some chunks, concatenated: the entities that chunk *i* mentions, each with its mention bits.
 
     Row *i* is the slice from ``bounds[i]`` to ``bounds[i + 1]``.
     """
@@ -78,7 +78,7 @@ class EntityRows(NamedTuple):
 class LinkRows(NamedTuple):
     """Links of some entities, one per index: the requested entity, the linked entity, the kind, and the multiplicity.
 
-    The multiplicity is the number of documents that state the link, or 1 for an accepted edge.
+    The multiplicity is the number of documents that assert the link, or 1 for an accepted edge.
     """
 
     entities: npt.NDArray[np.uint32]
@@ -104,7 +104,10 @@ class Degrees(Protocol):
 
 
 class Link(NamedTuple):
-    """An entity linked to another, the kind of the link, and how many statements make it (its multiplicity)."""
+    """An entity linked to another, the kind of the link, and its multiplicity.
+
+    The multiplicity is the number of documents that assert the link, or 1 for an accepted edge.
+    """
 
     other: int
     kind: int

@@ -146,7 +146,7 @@ class PassageGraph(ViewReader):
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """Return the links of entities, in the order of ``entities``, then by linked entity and kind.
 
-        A link has a kind (such as a triple) and a multiplicity, the number of documents that state it.
+        A link has a kind (such as a triple) and a multiplicity, the number of documents that assert it.
         """
         stored_links = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
         keys = np.frombuffer(b"".join(key for key, _ in stored_links), _LINK_KEYS)

@@ -102,7 +102,7 @@ class NamesInChunksRequest(ReadRequest[EntityIds]):
 
 
 class ChunkNeighborhood(NamedTuple):
-    """Rows of chunks (the entities they name), with the degrees of these entities, in the order of the edges."""
+    """Rows of chunks (the entities they mention), with the degrees of these entities, in the order of the edges."""
 
     rows: ChunkRows
     degrees: Degrees
@@ -153,7 +153,7 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
         )
 
     def _read_chunks(self, state: State) -> ChunkNeighborhood:
-        """Read the rows of the chunks (the entities they name), and the numbers of chunks of these entities."""
+        """Read the rows of the chunks (the entities they mention), and the numbers of chunks of these entities."""
         graph = state.get_part(GRAPH)
         rows = graph.read_chunk_rows(self.chunks)
         return ChunkNeighborhood(rows, graph.read_degrees(rows.entities))
@@ -262,7 +262,7 @@ class NodeNamesRequest(ReadRequest[list[NodeName]]):
     nodes: Sequence[int]
 
     def fetch(self, state: State) -> list[NodeName]:
-        """Return the name of each node: of an entity its normal form, of a chunk its document's key and its ordinal."""
+        """Return the name of each node: the normal form of an entity, or the document key and ordinal of a chunk."""
         chunks = [node for node in self.nodes if not is_entity(node)]
         entities = [get_entity(node) for node in self.nodes if is_entity(node)]
         names: dict[int, NodeName] = {}

@@ -78,7 +78,7 @@ class Neighbours(Columnar, list[Neighbour]):
 
 
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
-    """Return at most ``limit`` neighbors of a known entity: names in the same chunks, or joined by links or trees.
+    """Return at most ``limit`` neighbors of a known entity: names in the same chunks, or connected by links or trees.
 
     ``identity`` is the entity with its aliases. The neighbor with the highest score comes first. A score is the number
     of shared chunks plus the weight of the links, divided by √(d · d'). Here d and d' are the numbers of chunks of the

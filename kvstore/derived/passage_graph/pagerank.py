@@ -86,7 +86,7 @@ class EdgeWeights:
     """The weights of edges.
 
     - Body weight of a chunk and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
-      ``inside`` if it is only mentioned inside longer names; plus ``triple_name`` if an imported triple names it.
+      ``inside`` if it is only mentioned inside longer names; plus ``triple_name`` if an imported triple mentions it.
     - If an entity is mentioned only in lower case, these mentions weigh as much as others. But such an entity, usually
       a common noun, gets only the fraction ``common`` of its weight from a chunk. For any other entity, chunks that
       mention it in lower case count for its rarity with the weight ``lower``.

@@ -20,7 +20,7 @@ from ...structures.filter import addresses
 from .degrees import StoredDegrees, encode_degree
 from .edges import NO_CHUNK_LIMIT, ChunkRows, EntityRows, LinkRows, UInt64Array, mask_informative
 from .graph import PassageGraph
-from .rows import list_stated_pairs
+from .rows import list_triple_pairs
 
 if TYPE_CHECKING:
     from ...structures.state import State
@@ -42,7 +42,7 @@ class RestrictedPassageGraph(PassageGraph):
         self._triple_neighbors: dict[int, frozenset[int]] = {}
 
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
-        """Return the rows of chunks (the entities they name); the row of a chunk of an excluded document is empty."""
+        """Return the rows of chunks (the entities they mention); a row is empty if the query excludes its document."""
         bounds, entities, mention_bits = super().read_chunk_rows(chunks)
         is_visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, is_visible), entities[is_visible], mention_bits[is_visible])
@@ -110,7 +110,7 @@ class RestrictedPassageGraph(PassageGraph):
         """
         chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
-            for pair in list_stated_pairs(self._state.unrestricted, document):
+            for pair in list_triple_pairs(self._state.unrestricted, document):
                 if entity in pair:
                     yield from pair
 

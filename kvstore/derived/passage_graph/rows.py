@@ -49,8 +49,8 @@ def find_title_pair(title: str, max_words: int) -> tuple[str, str] | None:
     return keys[0], keys[1]
 
 
-def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
-    """Return the distinct pairs of entities that triples of a document join."""
+def list_triple_pairs(state: State, document: int) -> list[EntityPair]:
+    """Return the distinct pairs of entities that triples of a document connect."""
     return find_entity_pairs(Triples(state.lmdb).get(document), state.filter)
 
 
@@ -67,7 +67,7 @@ class DocumentRows:
     ) -> None:
         """Create a builder for a document (``record``) with these ``sections``, and find the names in its title.
 
-        ``pairs`` are the pairs of entities that its triples join. ``max_words`` is the maximum number of words of a
+        ``pairs`` are the pairs of entities that its triples connect. ``max_words`` is the maximum number of words of a
         name.
         """
         self._sections = sections
@@ -114,7 +114,7 @@ class DocumentRows:
         return heading_flags
 
     def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
-        """Return the entities that a title or heading names, each with ``whole_flag`` or ``part_flag``.
+        """Return the entities that a title or heading mentions, each with ``whole_flag`` or ``part_flag``.
 
         It is ``whole_flag`` if the name is the whole text.
         """

@@ -21,7 +21,7 @@ from .graph import (
     PassageGraph,
 )
 from .restricted_graph import RestrictedPassageGraph
-from .rows import DocumentRows, encode_mention_counts, find_title_pair, find_unmentioned_pairs, list_stated_pairs
+from .rows import DocumentRows, encode_mention_counts, find_title_pair, find_unmentioned_pairs, list_triple_pairs
 
 
 class GraphMaintainer:
@@ -55,16 +55,16 @@ class GraphMaintainer:
         rows: dict[int, EdgeRow] = {}
         for added in delta.added:
             self._change_title_link(added.record, 1)
-            pairs = list_stated_pairs(self._state, added.record.id)
+            pairs = list_triple_pairs(self._state, added.record.id)
             rows |= self._build_rows(added.record, added.sections, added.chunks, pairs)
         for document in sorted(delta.changed_chunks):
             loaded_chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
-            pairs = list_stated_pairs(self._state, document)
+            pairs = list_triple_pairs(self._state, document)
             rows |= self._build_rows_of_stored_document(document, loaded_chunks, pairs)
         mention_counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.changed_mentions):
             chunks = delta.changed_mentions[document]
-            pairs = list_stated_pairs(self._state, document)
+            pairs = list_triple_pairs(self._state, document)
             if pairs:  # which chunks mention a pair depends on the mentions in all chunks of the document
                 rows |= self._build_rows_of_stored_document(document, chunks, pairs)
             else:
@@ -83,7 +83,7 @@ class GraphMaintainer:
         """Return the edges of each of the ``chunks`` of a stored document, by chunk id.
 
         An edge says that the chunk mentions an entity, and how often and where. ``pairs`` are the pairs of entities
-        that triples of the document join.
+        that triples of the document connect.
         """
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_sections(document), chunks, pairs)
@@ -98,7 +98,7 @@ class GraphMaintainer:
         """Return the edges of each of the ``chunks`` of a document, by chunk id.
 
         An edge says that the chunk mentions an entity, and how often and where. ``sections`` are the sections of the
-        document, and ``pairs`` the pairs of entities that its triples join.
+        document, and ``pairs`` the pairs of entities that its triples connect.
         """
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))

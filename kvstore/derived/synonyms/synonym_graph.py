@@ -96,5 +96,5 @@ class Synonyms:
         return [(entity, cosine) for _, _, entity, cosine in ranked]
 
     def _select_existing(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Return the pairs of entity (0: a deleted name) and cosine whose entity still exists."""
+        """Return the pairs (entity, cosine) whose entity still exists; entity 0 represents a deleted name."""
         return [(entity, cosine) for entity, cosine in pairs if entity and entity in self._entities]

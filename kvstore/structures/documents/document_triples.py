@@ -32,7 +32,7 @@ TRIPLE_KIND = "triple"
 
 
 class Triple(NamedTuple):
-    """A relation as it was given: ``subject`` and ``object`` are names, ``relation`` joins them."""
+    """A relation as it was supplied: ``subject`` and ``object`` are names, and ``relation`` connects them."""
 
     subject: str
     relation: str
@@ -55,7 +55,7 @@ class DocumentTriples:
         return bool(self.names or self.triples)
 
     def list_key_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of names that the triples join, subject and object, as normal forms.
+        """Return the pairs of names that the triples connect, subject and object, as normal forms.
 
         A single name is paired with itself, and so is the only name of a triple whose other phrase is a value (not a
         name), such as a number. A triple of two values has no pair.

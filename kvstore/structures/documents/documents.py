@@ -427,7 +427,7 @@ class HeadedSection(Protocol):
 
     @property
     def parent(self) -> int:
-        """The index of the enclosing section; -1 for none."""
+        """The index of the enclosing section; -1 if there is none."""
         ...
 
 

@@ -362,7 +362,7 @@ def _switch_generation(
 def _list_unused_ranges(
     index_kind: GenerationIndex[Any], record: IndexRecord | None
 ) -> list[tuple[bytes, bytes | None]]:
-    """Return the key ranges (start, stop) of the rows of all builds except the build in use, which the record names.
+    """Return the key ranges (start, stop) of the rows of all builds except the build in use, which is in the record.
 
     The key of a row begins with the number of its build (generation). A stop of None means the end of the table.
     """

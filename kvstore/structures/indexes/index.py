@@ -125,9 +125,9 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     """A kind of index in a file. ``Content`` is the content of the file, the same for all states.
 
     ``IndexReader`` reads the index in one state. An index of an ``automatic`` kind is extended in the background. SHOW
-    INDEXES displays ``building_detail`` during a build. ``checked_in_place`` names arrays that need not be read when
-    the file is opened, because ``Content`` verifies what it uses. ``companion_of`` is the name of another kind: this
-    kind is created and dropped together with it, and refreshed after it. Statements name only that other kind.
+    INDEXES displays ``building_detail`` during a build. ``checked_in_place`` lists the arrays that need not be read
+    when the file is opened, because ``Content`` verifies what it uses. ``companion_of`` is the name of another kind:
+    this kind is created and dropped together with it, and refreshed after it. Statements mention only the other kind.
     """
 
     building_detail: str = ""

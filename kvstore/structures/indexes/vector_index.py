@@ -184,7 +184,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return ChunkSegments(segments, stored_content.parts, coverage, stored_content.head["options"], newer_vectors)
 
     def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
-        """Return the segments (graphs of vectors) unchanged; the search looks their candidates up in the state."""
+        """Return the segments (graphs of vectors) unchanged; the search looks up their candidates in the state."""
         return content
 
     def describe(self, content: ChunkSegments) -> str:

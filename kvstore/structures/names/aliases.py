@@ -56,7 +56,7 @@ class Identity(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The normal form of the display name, the name that the entity is shown under."""
+        """The normal form of the display name, the name under which the entity is shown."""
         display_key, _ = self.names[0]
         return display_key
 

@@ -258,8 +258,8 @@ def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> It
     """Yield the title of a document and then its headings, each with the abstract (summary) of the text below it.
 
     The abstract of a title summarizes the whole document, and the abstract of a heading its section. Each also has two
-    ranks, for entities named by the whole heading and by a part of it. The title is omitted if it is missing, or if the
-    document has no chunks.
+    ranks: for entities whose name is the whole heading, and for entities whose name is a part of it. The title is
+    omitted if it is missing, or if the document has no chunks.
     """
     if record.title and record.root is not None:
         from ...text.blocks import to_plain_text

@@ -109,7 +109,7 @@ class AdaptiveStrategy:
         """Rank chunks by hybrid search plus a weighted walk over the entity graph (personalized PageRank).
 
         The walk is skipped if its weight for this question is too small. If documents have triples (subject, relation,
-        object), the chunks of names that triples join to the question are added.
+        object), the chunks of names that triples connect to the question are added.
         """
         # The names in the question and the numbers of their chunks are read in the two rounds of hybrid search.
         dense, (entities,) = search_by_vector(query, [RecognitionRequest(query.question, capitalized_only=True)])

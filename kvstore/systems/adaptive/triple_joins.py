@@ -1,8 +1,8 @@
-"""Chunks of the names that triples join to a question: the next step of a chain of facts (HippoRAG 2, section 3.2).
+"""Chunks of the names that triples connect to a question: the next step of a chain of facts (HippoRAG 2, section 3.2).
 
 In: the best chunks of a question. The triples of their documents, imported or written by a model, are matched with the
 words that the question has besides its names. Out: the chunks of the other names in the best triples, with scores. The
-walk reaches these names, too, but it spreads over all names of a chunk, including names that no triple joins.
+walk reaches these names, too, but it spreads over all names of a chunk, including names that no triple connects.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MAX_NAME_CHUNKS = 200
 
 
 class JoinedChunks(NamedTuple):
-    """Chunks of names that triples join to a question, one row per name and chunk, those of the best triple first.
+    """Chunks of names that triples connect to a question, one row per name and chunk, those of the best triple first.
 
     ``matches`` has the score of each row's triple as a fraction of the best score, and ``cosines`` the cosine of its
-    chunk with the question without its names. ``pairs`` are the two names that the triple of each row joins.
+    chunk with the question without its names. ``pairs`` are the two names that the triple of each row connects.
     """
 
     chunks: Ids
@@ -40,7 +40,7 @@ class JoinedChunks(NamedTuple):
 
 
 class JoinedChunksRequest(ReadRequest[JoinedChunks]):
-    """A request for the chunks of the names that the triples of the documents of ``chunks`` join to a question.
+    """A request for the chunks of the names that the triples of the documents of ``chunks`` connect to a question.
 
     ``question_key`` is the normal form of the question; names in it are skipped. ``rarities`` has the rarity (IDF) of
     each term in the question without its names, and ``vector`` is the vector of that part of the question. ``stem``

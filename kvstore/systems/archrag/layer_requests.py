@@ -230,7 +230,7 @@ class NodeLabel(NamedTuple):
     """The names of a node.
 
     ``entity`` is None for a community. ``community`` is the title and level of the community itself or, for an entity,
-    of its finest community; None if that does not exist.
+    of its finest community; None if there is no such community.
     """
 
     entity: str | None

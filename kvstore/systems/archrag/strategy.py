@@ -242,7 +242,7 @@ def _format_paths(query: Query, nodes_by_chunk: Mapping[int, LayerNode]) -> dict
 
 
 def _format_path(label: NodeLabel) -> str:
-    """Return a hit's path, such as 'community "Bergen" (level 1) → Oslo'; ``label`` names the node that led to it."""
+    """Return a hit's path, such as 'community "Bergen" (level 1) → Oslo'; ``label`` is its node's label."""
     names = []
     if label.community is not None:
         title, level = label.community

@@ -37,7 +37,7 @@ class RenderedRelations:
     """The relations of some entities as text.
 
     ``node_counts`` has the number of forest nodes used for each entity, and ``sentences`` describe these nodes.
-    ``relations`` are those edges to the ancestors and descendants of the nodes that documents assert.
+    ``relations`` are the edges to ancestors and descendants of the nodes, if documents assert them.
     """
 
     node_counts: list[int]

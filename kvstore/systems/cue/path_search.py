@@ -90,7 +90,7 @@ def search_paths(
 
     A hop goes from an entity to a unit (a sentence or clause) that mentions it, and to the entities in that unit. The
     paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one read of the
-    store serves a hop of all beams. ``scorer`` scores the texts of paths; None: vectors and words do.
+    store serves a hop of all beams. ``scorer`` scores the texts of paths; None: vectors and words decide.
     """
     empty_path = UnitPath(
         rows=(),
@@ -122,7 +122,7 @@ def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> di
     """Return the extensions of the paths of a beam search, each by one unit (a sentence).
 
     ``frontier`` has the paths, each with the entities of its last unit. The key of an extension has the sorted row
-    numbers of the extended path's units; of several extensions with the same key, only the first is returned.
+    numbers of the extended path's units; if several have the same key, only the first is returned.
     """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:

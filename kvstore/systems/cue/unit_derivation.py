@@ -43,7 +43,7 @@ _MIN_WORDS = 4
 
 
 class UnitSpan(NamedTuple):
-    """A unit's range of bytes in the document's text, and the range of its subject if that is outside the unit."""
+    """A unit's range of bytes in the document's text, and the range of its subject if the subject is outside it."""
 
     start: int
     end: int
@@ -229,7 +229,7 @@ def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
 
 
 def render_span(text: bytes, span: UnitSpan) -> str:
-    """Return the unit (sentence) at ``span`` of a text as plain text, after its subject if that is outside the span."""
+    """Return the unit (sentence) at ``span`` of a text as plain text, after its subject if the subject is elsewhere."""
     unit_text = render_unit(text[span.start : span.end].decode())
     if span.subject is None:
         return unit_text

@@ -291,7 +291,7 @@ class TitleVariantsRequest(ReadRequest[NamedEntities]):
         """Return the entities of each name and of its variants, each with its key (normal form).
 
         A variant differs only by an addition in parentheses at the end, such as "Paris" and "Paris (film)". A link in
-        the passage graph joins the entities of such titles. The result also says if there is a ``synonyms`` index.
+        the passage graph connects the entities of such titles. The result also says if there is a ``synonyms`` index.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.entity_groups)), np.uint32)

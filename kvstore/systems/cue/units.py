@@ -250,8 +250,8 @@ class Units:
     ) -> list[StoredUnit]:
         """Return the ``units`` (sentences or clauses of one chunk) that mention an entity in their own text.
 
-        Mentions in lower case do not count. With ``is_always_capitalized``, the caller knows that the chunk has none,
-        and the text is not read.
+        Mentions in lower case do not count. With ``is_always_capitalized``, the chunk has no mentions in lower case, so
+        the text is not read.
         """
         if not units or units[0].source != RULE:  # a model wrote all units of the chunk
             return [unit for unit in units if entity in self._find_entities(unit)]
@@ -346,7 +346,7 @@ class Units:
         return ((named_entity, chunk_start + start, chunk_start + end) for named_entity, start, end in rows.tolist())
 
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
-        """True if the text at a span of a document is written as a name: not in lower case, and no function word."""
+        """True if the text at a span of a document is written as a name: not in lower case, and not a function word."""
         start, end = span
         return _is_name_spelling(bytes(self._get_text(document)[start:end]))
 
@@ -398,6 +398,6 @@ UNITS = _UnitsPart()
 
 
 def _is_name_spelling(spelling: bytes) -> bool:
-    """True if a spelling (in UTF-8) can be a name: no function word, and with a capital or a digit."""
+    """True if a spelling (in UTF-8) can be a name: it has a capital or a digit, and is not a function word."""
     is_content_word, is_lower = classify_spelling(spelling)
     return is_content_word and not is_lower

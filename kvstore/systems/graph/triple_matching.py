@@ -20,7 +20,7 @@ _MAX_STARTS = 5
 
 
 class TripleMatch(NamedTuple):
-    """The match of a triple with a question: the two names that the triple joins, and its score."""
+    """The match of a triple with a question: the two names that the triple connects, and its score."""
 
     names: tuple[str, str]
     score: float
@@ -50,7 +50,7 @@ def match_triples(
 
 
 def list_matched_names(matches: Iterable[TripleMatch]) -> list[str]:
-    """Return the distinct names that the matching triples join, in the order of ``matches`` (best triple first)."""
+    """Return the distinct names that the matching triples connect, in the order of ``matches`` (best triple first)."""
     return list(dict.fromkeys(name for match in matches for name in match.names))
 
 

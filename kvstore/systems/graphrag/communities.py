@@ -303,14 +303,14 @@ class Communities(StoredCommunities):
         return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
-        """Return the communities of an entity (for an alias, of its entity), coarsest first; none for a newer one."""
+        """Return the communities of an entity (or of an alias's entity), coarsest first; empty for a newer entity."""
         # A row has the finest community (None: the entity is in none), and the entity's number of chunks.
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
         finest, _ = row or (None, 0)
         return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
-        """Return the finest community of each entity (for an alias, of its entity); None without a community."""
+        """Return the finest community of each entity (or of an alias's entity); None if it is in no community."""
         finest, _ = self._find_finest(list(map(self._display.resolve_entity, entities)))
         return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
 

@@ -180,7 +180,7 @@ class CommunityIndex(GenerationIndex[Communities]):
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a model's report on a community; None if a source was deleted or no source fits.
 
-        ``task`` names the community, and ``max_tokens`` limits the sources in the prompt (None: a default).
+        ``task`` identifies the community, and ``max_tokens`` limits the sources in the prompt (None: a default).
         """
         return build_report_prompt(communities, task.group, max_tokens or MAX_SOURCE_TOKENS)
 

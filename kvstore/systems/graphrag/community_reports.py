@@ -300,7 +300,7 @@ def _match_sentences(
     """Yield each relation with the best sentence that mentions both of its nodes, at most 2 · MAX_FINDINGS relations.
 
     Relations without such a sentence are omitted, and very short and very long sentences are ignored. A sentence that
-    asserts the relation (at a position in ``assertions``) is preferred to a sentence that only names both nodes;
+    asserts the relation (at a position in ``assertions``) is preferred to a sentence that only mentions both nodes;
     otherwise, a shorter sentence is preferred.
     """
     sentences_by_node: dict[int, list[_CandidateSentence]] = {}
@@ -367,7 +367,7 @@ class _ChunkReader:
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:
-        """Return the node (index in the graph) of an entity, or of the entity that an alias names; None if unknown."""
+        """Return the node of an entity or of an alias's entity: its index in the graph, or None if it is unknown."""
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
@@ -413,7 +413,7 @@ class _ChunkReader:
         """Return the mentions of graph nodes in a chunk as (node, start, end), in bytes from the start of the chunk.
 
         ``chunk`` is the id of the chunk, and ``chunk_index`` its index among the chunks of the graph. A mention of an
-        alias counts for the entity that the alias names.
+        alias counts for the entity that the alias refers to.
         """
         graph = self._tree.graph
         first, stop = self._mention_starts[chunk_index : chunk_index + 2]
@@ -440,7 +440,7 @@ class _ChunkReader:
 def _iter_sentence_spans(text: str, format: str, language: str | None) -> Iterator[tuple[int, int]]:
     """Yield the character ranges of the sentences in the paragraphs and list items of a chunk.
 
-    ``format`` is ``text`` or ``markdown``, and ``language`` names the rules for sentences (None: English).
+    ``format`` is ``text`` or ``markdown``, and ``language`` selects the rules for sentences (None: English).
     """
     for block in split_chunk_blocks(text, format):
         if block.kind in ("prose", "item"):

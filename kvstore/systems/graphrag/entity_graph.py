@@ -199,7 +199,7 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
     """Return the pairs of nodes mentioned in the same chunk, weighted by the number of such chunks.
 
     Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node. ``degrees`` has the number
-    of chunks of each node. A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
+    of chunks of each node. A chunk with more than :data:`_MAX_CHUNK_NODES` nodes connects only the rarest of them.
     """
     num_nodes = len(degrees)
     pending_codes: list[IntArray] = []  # a pair of nodes is first * num_nodes + second
@@ -224,8 +224,8 @@ def _iter_groups_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degr
     """Yield an array for each number of nodes from 2: the nodes of the chunks with that number, shape (chunks, nodes).
 
     Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node, and ``degrees`` has the
-    number of chunks of each node. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest are
-    included.
+    number of chunks of each node. If a chunk has more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest
+    are included.
     """
     starts = _find_group_starts(mention_chunks)  # the first mention of each chunk
     sizes = np.diff(starts, append=len(mention_chunks))
@@ -247,7 +247,7 @@ def _iter_groups_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degr
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
-    """Return the pairs of nodes joined by links between entities, weighted by the kinds and numbers of the links.
+    """Return the pairs of nodes connected by links between entities, weighted by the kinds and numbers of the links.
 
     ``node_entities`` has the entity of each node. ``display`` replaces an alias at the end of a link by its entity.
     """

@@ -295,7 +295,7 @@ class StoredCommunities:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
-    """Return, for each community, the first chunk found in it or in a descendant; :data:`NO_COMMUNITY` without any."""
+    """Return, for each community, the first chunk in it or in a descendant; -1 (NO_COMMUNITY) if it has no chunk."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, (chunk, *_) in rows.scan(CHUNK_HOMES):
         (community,) = records.U32.unpack(key)

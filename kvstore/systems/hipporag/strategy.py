@@ -45,8 +45,8 @@ class HippoRagStrategy:
         """Rank the chunks by personalized PageRank from the question's entities (HippoRAG, section 2).
 
         If no entity in the question is known, the walk starts at the names nearest to the question by embedding or,
-        without the ``synonyms`` index, at the names in the nearest chunk. If there are none either, chunks are ranked
-        by cosine.
+        without the ``synonyms`` index, at the names in the nearest chunk. If no walk can start, chunks are
+        ranked by cosine.
         """
         reader = query.reading
         names = recognize_entities(query)

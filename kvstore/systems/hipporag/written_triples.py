@@ -148,7 +148,7 @@ class _WrittenTriples(WrittenListFact):
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_spellings_by_key().values())
 
     def list_links(self, state: State, value: ModelTexts) -> Iterable[tuple[int, int, int]]:
-        """Return (entity, entity, kind of link) for each pair of known entities that a triple in ``value`` joins."""
+        """Return (entity, entity, kind of link) for each pair of known entities that a triple in ``value`` connects."""
         return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(_to_triples(value), state.filter))
 
 

@@ -84,7 +84,7 @@ class Weights:
     ``words`` is the weight of lexical search, 0 to 1, and dense search has the rest. Both are then adjusted by how well
     each search separates its best results. The others are bonuses. ``nearness`` is for question words that occur close
     together, and ``headings`` for headings with words from the question. ``entries`` is for a section or list item that
-    begins in the chunk and is named in the question.
+    begins in the chunk and whose name is in the question.
     """
 
     words: float = 0.5

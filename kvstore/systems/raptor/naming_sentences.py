@@ -39,7 +39,7 @@ class EntityMentions:
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
         """Read the positions at which the chunks mention the nodes of the entity graph: entities in several chunks.
 
-        A mention of an alias counts for the entity that the alias names.
+        A mention of an alias counts for the entity that the alias refers to.
         """
         graph = build_mention_graph(state)
         display = load_display_entities(state)

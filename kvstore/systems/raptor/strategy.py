@@ -40,7 +40,7 @@ class RaptorStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence for the question in the mode that the option ``mode`` names.
+        """Return evidence for the question in the mode that the option ``mode`` selects.
 
         ``cover`` summarizes all documents, ``collapsed`` and ``traversal`` search the tree, and ``leaves`` is hybrid
         search of chunks. ``auto`` chooses ``cover`` for a question that asks for an overview, else ``leaves``.

@@ -66,10 +66,10 @@ class TopicIndex(GenerationIndex[Topics]):
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         """Cluster the chunks of a snapshot of the store into trees of topics (RAPTOR, section 3).
 
-        One tree groups chunks with similar vectors. The option ``relatedness`` adds a tree of sentences that name the
-        same entity, and ``soft`` above 0 or the method ``gmm`` can put a chunk into a second topic.
-        Returns the generation (the table rows of this build); its rows are built one by one as the caller stores them.
-        ``states()`` opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress.
+        One tree groups chunks with similar vectors. The option ``relatedness`` adds a tree of sentences that mention
+        the same entity, and ``soft`` above 0 or the method ``gmm`` can put a chunk into a second topic. Returns the
+        generation (the table rows of this build); its rows are built one by one as the caller stores them. ``states()``
+        opens the snapshot, ``record`` has the options of the index, and ``tools`` reports progress.
         """
         has_related_tree, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
         with states() as state:
@@ -182,7 +182,7 @@ class TopicIndex(GenerationIndex[Topics]):
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a topic's title and summary, or None if a source was deleted or no source fits.
 
-        ``task`` names the topic. The sources have at most ``max_tokens`` tokens (None: no limit).
+        ``task`` identifies the topic. The sources have at most ``max_tokens`` tokens (None: no limit).
         """
         from .topic_writing import build_topic_prompt
 

@@ -135,7 +135,7 @@ def _convert_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], t
     """Return the usable ``summary`` and ``title`` in a model's answer, and ``sources``, the indexes of source texts.
 
     ``indexes`` has the index of each of the ``texts`` among all texts of the topic, and ``task`` is the instruction.
-    Unusable sentences and an unusable title are dropped. The sources of a sentence are the texts that the answer names
+    Unusable sentences and an unusable title are dropped. The sources of a sentence are the texts that the answer cites
     and that support it. If there is no such text, its source is the first text that supports it. Raises ValueError if
     no sentence is usable.
     """
@@ -143,11 +143,11 @@ def _convert_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], t
     answer_sentences = answer["sentences"]
     sentence_texts = [sentence["text"] for sentence in answer_sentences]
     sentences = find_supported_sentences(sentence_texts, passages, name="a sentence", prompt=task)
-    named_positions = {source - 1 for sentence in answer_sentences for source in sentence.get("sources", ())}
+    cited_positions = {source - 1 for sentence in answer_sentences for source in sentence.get("sources", ())}
     sources = {
         indexes[position]
         for supporting_positions in sentences.values()  # of the texts that support each sentence
-        for position in named_positions.intersection(supporting_positions) or supporting_positions[:1]
+        for position in cited_positions.intersection(supporting_positions) or supporting_positions[:1]
     }
     value: dict[str, Any] = {"summary": " ".join(sentences), "sources": sorted(sources)}
     title = " ".join(answer.get("title", "").split())

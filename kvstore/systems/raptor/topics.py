@@ -227,7 +227,7 @@ class Topics:
         return self._filter_existing(self.get(topic).summary)
 
     def list_source_spans(self, topic: int) -> list[StoredSpan]:
-        """Return the spans of documents that a topic's text comes from: the spans that a model named as its sources.
+        """Return the spans of documents that a topic's text comes from: the spans that a model cited as its sources.
 
         If there are none, or no model wrote the text, they are the sentences of the extractive summary.
         """
