@@ -470,8 +470,8 @@ def find_contrasts(question: str) -> list[Contrast]:
     """
     words = _HYPHENATED_WORD_PATTERN.findall(_QUANTITY_PATTERN.sub("", question.lower()))
     return [
-        Contrast(word, _OPPOSITES[word], "" if following in FUNCTION_WORDS else following)
-        for word, following in pairwise([*words, ""])
+        Contrast(word, _OPPOSITES[word], "" if next_word in FUNCTION_WORDS else next_word)
+        for word, next_word in pairwise([*words, ""])
         if word in _OPPOSITES
     ]
 

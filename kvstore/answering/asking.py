@@ -49,7 +49,7 @@ class RetrieveFunction(Protocol):
         ...
 
 
-class _PreparedAnswer(NamedTuple):
+class _AnswerInputs(NamedTuple):
     """The data that the answer to a question is generated from.
 
     ``reader_result`` is the result of the answer reader (None: rules choose the sentences). ``overview`` is the answer
@@ -150,7 +150,7 @@ class Asker:
                     evidence, query.state, include_all=query.within is not None, max_words=max_words
                 )
 
-        prepared = _PreparedAnswer(
+        inputs = _AnswerInputs(
             strategy=strategy,
             clauses=clauses,
             query=query,
@@ -161,18 +161,18 @@ class Asker:
             overview=overview,
             max_words=max_words,
         )
-        return evidence, self._generate_answer(prepared, language_model)
+        return evidence, self._generate_answer(inputs, language_model)
 
-    def _generate_answer(self, prepared: _PreparedAnswer, model: LanguageModel | None) -> Generator[str, None, Answer]:
+    def _generate_answer(self, inputs: _AnswerInputs, model: LanguageModel | None) -> Generator[str, None, Answer]:
         """Yield the model's text and return its answer, or return an extractive answer.
 
         The answer is extractive without a model, without hits, and if the model gives no usable answer. This generator
         runs after the snapshot of the query is released, because a model can write for minutes.
         """
         problem = None
-        if model is not None and prepared.evidence.hits:
+        if model is not None and inputs.evidence.hits:
             try:
-                answer = yield from self._write_answer(prepared, model)
+                answer = yield from self._write_answer(inputs, model)
                 if answer is not None:
                     return answer
                 problem = f"language model {model.name!r} found nothing about this question in the evidence."
@@ -181,9 +181,9 @@ class Asker:
             finally:
                 self.record_spending(model)
             problem += " This answer is extractive."
-        return _extract_answer(prepared, problem)
+        return _extract_answer(inputs, problem)
 
-    def _write_answer(self, prepared: _PreparedAnswer, model: LanguageModel) -> Generator[str, None, Answer | None]:
+    def _write_answer(self, inputs: _AnswerInputs, model: LanguageModel) -> Generator[str, None, Answer | None]:
         """Yield the model's text, and return its answer with the confidence that was computed from the evidence.
 
         Returns None if the strategy distills the evidence and the model keeps no passage as relevant. If the prompt is
@@ -195,11 +195,11 @@ class Asker:
         from .answer import write_answer
 
         use_cache = self.get_session().answer_cache
-        distilled_evidence = self._distill_evidence(prepared, model)
+        distilled_evidence = self._distill_evidence(inputs, model)
         if not distilled_evidence.hits:
             return None
-        prompt = self._build_prompt(distilled_evidence, prepared.query)
-        trace = prepared.query.trace
+        prompt = self._build_prompt(distilled_evidence, inputs.query)
+        trace = inputs.query.trace
         try:
             answer = yield from write_answer(distilled_evidence, prompt, model, use_cache=use_cache, trace=trace)
         except PromptTooLongError as problem:
@@ -207,11 +207,11 @@ class Asker:
             if budget is None:
                 raise
             try:
-                prompt = self._build_prompt(distilled_evidence, prepared.query, budget)
+                prompt = self._build_prompt(distilled_evidence, inputs.query, budget)
             except InputError:  # the context has no room for a passage
                 raise problem from None
             answer = yield from write_answer(distilled_evidence, prompt, model, use_cache=use_cache, trace=trace)
-        return replace(answer, weighed=prepared.confidence)
+        return replace(answer, weighed=inputs.confidence)
 
     def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
         """Return the evidence for a question from ``strategy``, or an overview if the question asks for a summary.
@@ -240,20 +240,20 @@ class Asker:
         if query.segments == "none" and tokens >= _MIN_PROMPT_CHUNKS * query.state.settings.chunk_tokens:
             query.segments, query.segment_tokens = "added", tokens
 
-    def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
+    def _distill_evidence(self, inputs: _AnswerInputs, model: LanguageModel) -> Evidence:
         """Return the evidence for the prompt, distilled by the model if the strategy has a ``distill`` method.
 
         Distilled evidence has the points (statements) that the model extracted from the passages.
         """
-        distill = getattr(prepared.strategy, "distill", None)
+        distill = getattr(inputs.strategy, "distill", None)
         if distill is None:
-            return prepared.evidence
+            return inputs.evidence
         from ..models.structured import StructuredModel
         from .distiller import ModelDistiller
 
         # The caller's vector belongs to the original question only.
-        base_clauses: Clauses = {**prepared.clauses, "vector": None}
-        reranker = get_reranker(prepared.clauses.get("options") or {})
+        base_clauses: Clauses = {**inputs.clauses, "vector": None}
+        reranker = get_reranker(inputs.clauses.get("options") or {})
 
         def retrieve(other_question: str, using: str | None) -> Evidence:
             """Return the evidence for another question from the strategy ``using`` (None: the caller's strategy)."""
@@ -271,7 +271,7 @@ class Asker:
                 yield query
 
         distilled_evidence: Evidence = distill(
-            prepared.evidence,
+            inputs.evidence,
             ModelDistiller(
                 StructuredModel(model),
                 self.get_session().prompt_tokens,
@@ -454,7 +454,7 @@ class Asker:
         return SnippetScorer(query.question, language, rarities, stem, embedder, compute_similarities)
 
 
-def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
+def _extract_answer(inputs: _AnswerInputs, problem: str | None) -> Answer:
     """Return an extractive answer; it abstains, with a confidence of 0, if no passage has a sentence to quote.
 
     The step is recorded in the query's trace. ``problem`` explains why the language model did not answer (None: it was
@@ -463,25 +463,25 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     from .answer import make_extractive_answer
     from .extractive import extract_answer
 
-    evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
-    with prepared.query.trace.step("choose sentences") as step:
-        if prepared.overview is not None:
-            content: ExtractedAnswer | None = prepared.overview
-        elif prepared.reader_result is not None:
+    evidence, confidence, scored_passages = inputs.evidence, inputs.confidence, inputs.scored_passages
+    with inputs.query.trace.step("choose sentences") as step:
+        if inputs.overview is not None:
+            content: ExtractedAnswer | None = inputs.overview
+        elif inputs.reader_result is not None:
             from .answer_reader.reader_answer import extract_reader_answer
 
             content = extract_reader_answer(
-                evidence, prepared.reader_result, scored_passages.scorer, prepared.max_words, confidence.value
+                evidence, inputs.reader_result, scored_passages.scorer, inputs.max_words, confidence.value
             )
         else:
-            content = extract_answer(evidence, scored_passages, prepared.max_words)
+            content = extract_answer(evidence, scored_passages, inputs.max_words)
         abstained = content is None
         if content is None:
             from .refusals import build_refusal
 
-            content = build_refusal(prepared.query, evidence, scored_passages, confidence)
+            content = build_refusal(inputs.query, evidence, scored_passages, confidence)
             confidence = replace(confidence, value=0.0)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
-        chooser = "rules" if prepared.reader_result is None else "the answer reader"
+        chooser = "rules" if inputs.reader_result is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)
     return make_extractive_answer(content, evidence, confidence, abstained=abstained, problem=problem)

@@ -79,15 +79,15 @@ class ModelDistiller:
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
         """Divide passages into batches that each fit in one prompt. A passage that is too long for one is omitted."""
-        remaining = list(passages)
+        remaining_passages = list(passages)
         batches: list[list[Hit]] = []
-        while remaining:
-            batch = self._select_fitting_passages(question, remaining, _POINTS_TASK)
+        while remaining_passages:
+            batch = self._select_fitting_passages(question, remaining_passages, _POINTS_TASK)
             if not batch:  # none fits, so the first is too long for any prompt
-                remaining = remaining[1:]
+                remaining_passages = remaining_passages[1:]
                 continue
             batches.append(batch)
-            remaining = [hit for hit in remaining if hit not in batch]
+            remaining_passages = [hit for hit in remaining_passages if hit not in batch]
         return batches
 
     def extract_points(self, question: str, passages: Sequence[Hit], *, num_questions: int = 0) -> DistillationResult:

@@ -93,12 +93,12 @@ def select_excerpts(
     if not scores:
         return []
     best_score = max(scores.values())
-    selected: dict[SnippetPosition, float] = {}
+    selected_scores: dict[SnippetPosition, float] = {}
     used_statements: set[tuple[str, ...]] = set()
     num_words = 0
     candidates = dict(scores)
     while candidates:
-        position, score = _find_best_candidate(passages, candidates, selected)
+        position, score = _find_best_candidate(passages, candidates, selected_scores)
         del candidates[position]
         # A short answer may be completed with less likely snippets.
         max_gap = _MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP
@@ -106,37 +106,41 @@ def select_excerpts(
             break
         if _build_statement_key(passages, position) in used_statements:
             continue
-        required_positions = _list_required_positions(passages, position, include_definition=not selected)
+        required_positions = _list_required_positions(passages, position, include_definition=not selected_scores)
         added_positions = [
-            required_position for required_position in required_positions if required_position not in selected
+            required_position for required_position in required_positions if required_position not in selected_scores
         ]
         size = sum(get_snippet(passages, added_position).num_words for added_position in added_positions)
         is_too_long = num_words + size > max_words
         # The best snippet is selected even if it is too long.
-        if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added_positions])) > MAX_EXCERPTS):
+        if selected_scores and (
+            is_too_long or len(_merge_positions(passages, [*selected_scores, *added_positions])) > MAX_EXCERPTS
+        ):
             continue
         for added_position in added_positions:
-            selected[added_position] = max(score, scores.get(added_position, score))
+            selected_scores[added_position] = max(score, scores.get(added_position, score))
             candidates.pop(added_position, None)
             used_statements.add(_build_statement_key(passages, added_position))
         num_words += size
     excerpts = [
-        replace(excerpt, score=max(selected[position] for position in excerpt.positions))
-        for excerpt in _merge_positions(passages, list(selected))
+        replace(excerpt, score=max(selected_scores[position] for position in excerpt.positions))
+        for excerpt in _merge_positions(passages, list(selected_scores))
     ]
     return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
 
 
 def _find_best_candidate(
-    passages: Sequence[Passage], candidates: Mapping[SnippetPosition, float], selected: Mapping[SnippetPosition, float]
+    passages: Sequence[Passage],
+    candidates: Mapping[SnippetPosition, float],
+    selected_scores: Mapping[SnippetPosition, float],
 ) -> tuple[SnippetPosition, float]:
     """Return the position with the highest score, and this score. A snippet next to a selected one gets a bonus.
 
-    ``candidates`` has the scores without that bonus, and ``selected`` those of the snippets selected so far. If scores
-    are equal, the first position is returned.
+    ``candidates`` has the scores without that bonus, and ``selected_scores`` those of the snippets selected so far. If
+    scores are equal, the first position is returned.
     """
     adjusted_scores = {
-        position: _adjust_score(passages, position, score, selected) for position, score in candidates.items()
+        position: _adjust_score(passages, position, score, selected_scores) for position, score in candidates.items()
     }
     best_position = min(candidates, key=lambda position: (-adjusted_scores[position], position))
     return best_position, adjusted_scores[best_position]
@@ -239,15 +243,18 @@ def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
 
 
 def _adjust_score(
-    passages: Sequence[Passage], position: SnippetPosition, score: float, selected: Mapping[SnippetPosition, float]
+    passages: Sequence[Passage],
+    position: SnippetPosition,
+    score: float,
+    selected_scores: Mapping[SnippetPosition, float],
 ) -> float:
     """Return the ``score`` of a snippet, with a bonus if it is next to a selected one with the same subject.
 
-    ``selected`` has the scores of the snippets selected so far.
+    ``selected_scores`` has the scores of the snippets selected so far.
     """
     (passage_index, index), snippet = position, get_snippet(passages, position)
     for adjacent in (SnippetPosition(passage_index, index - 1), SnippetPosition(passage_index, index + 1)):
-        if adjacent in selected and _have_same_subject(snippet, get_snippet(passages, adjacent)):
+        if adjacent in selected_scores and _have_same_subject(snippet, get_snippet(passages, adjacent)):
             return score + _ADJACENCY_BONUS
     return score
 
@@ -299,13 +306,13 @@ def _needs_next(snippets: Sequence[Snippet], index: int) -> bool:
     """
     if index + 1 == len(snippets):
         return False
-    snippet, following = snippets[index], snippets[index + 1]
+    snippet, next_snippet = snippets[index], snippets[index + 1]
     is_bare_lead_in = (
-        following.is_lead_in
-        and following.num_words <= _MAX_LEAD_IN_WORDS
-        and following.block_index == snippet.block_index
+        next_snippet.is_lead_in
+        and next_snippet.num_words <= _MAX_LEAD_IN_WORDS
+        and next_snippet.block_index == snippet.block_index
     )
-    is_reply = snippet.is_question and following.section == snippet.section
+    is_reply = snippet.is_question and next_snippet.section == snippet.section
     return is_reply or (is_bare_lead_in and not snippet.is_lead_in)
 
 
@@ -316,17 +323,17 @@ def _find_introduced_end(snippets: Sequence[Snippet], lead_in: int) -> int:
     longer than ``_MAX_BLOCK_WORDS``.
     """
     last, remaining_words = lead_in, _MAX_BLOCK_WORDS
-    for following in snippets[lead_in + 1 :]:
+    for next_snippet in snippets[lead_in + 1 :]:
         previous = snippets[last]
-        remaining_words -= following.num_words
-        if following.kind not in ("code", "item", "table") or following.section != snippets[lead_in].section:
+        remaining_words -= next_snippet.num_words
+        if next_snippet.kind not in ("code", "item", "table") or next_snippet.section != snippets[lead_in].section:
             break
         # Code after an item or a row is another block.
-        is_other_block = following.kind == "code" and previous.kind != "code"
+        is_other_block = next_snippet.kind == "code" and previous.kind != "code"
         if (is_other_block or remaining_words < 0) and not previous.is_lead_in:
             break
         last += 1
-        if following.kind == "code":
+        if next_snippet.kind == "code":
             break
     return last
 

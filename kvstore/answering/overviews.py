@@ -211,9 +211,9 @@ def _collect_sentences(evidence: Evidence, state: State) -> tuple[list[CoverSent
             hits_by_span[span] = hit
             text = state.documents.read_text_slice(*span)
             if not LINK_DEFINITIONS_PATTERN.fullmatch(text):
-                displayed = format_summary_sentence(render_inline(text))
-                words = extract_sentence_words(displayed)
-                sentences.append(CoverSentence(span.document, chunk, span.start, span.end, displayed, words))
+                displayed_text = format_summary_sentence(render_inline(text))
+                words = extract_sentence_words(displayed_text)
+                sentences.append(CoverSentence(span.document, chunk, span.start, span.end, displayed_text, words))
     return sentences, hits_by_span
 
 

@@ -256,11 +256,11 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
     ``ordinal`` is the number of the span's chunk. If a snippet begins in several spans, the last one in the document
     decides.
     """
-    encoded = passage.text.encode()
+    encoded_text = passage.text.encode()
     character_spans = []
     for hit, span in sorted(hit_spans, key=lambda hit_span: hit_span.span.start):
         start, end = (
-            len(encoded[: offset - passage.start].decode(errors="ignore")) for offset in (span.start, span.end)
+            len(encoded_text[: offset - passage.start].decode(errors="ignore")) for offset in (span.start, span.end)
         )
         character_spans.append((start, end, hit, span.ordinal))
     for snippet in passage.snippets:

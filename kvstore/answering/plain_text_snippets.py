@@ -186,12 +186,12 @@ def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) ->
         return False
     if block_index + 1 == len(text_blocks):
         return True
-    following = text_blocks[block_index + 1]
-    is_next_indented = text[text.rfind("\n", 0, following.start) + 1 : following.start].isspace()
+    next_block = text_blocks[block_index + 1]
+    is_next_indented = text[text.rfind("\n", 0, next_block.start) + 1 : next_block.start].isspace()
     is_title = (
         block_index == 0
         and not any(map(str.isdigit, field["value"]))
-        and FIELD_PATTERN.fullmatch(text, following.start, following.end) is None
+        and FIELD_PATTERN.fullmatch(text, next_block.start, next_block.end) is None
     )
     return not is_next_indented and not is_title
 

@@ -389,13 +389,13 @@ def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[s
     ``counts`` has the number of chunks with each bigram. A bigram that no chunk has crosses a boundary in two cases: it
     overlaps two bigrams that chunks have, or it has a character that can be a function word.
     """
-    remaining = []
-    for previous, term, following in zip(["", *terms], terms, [*terms[1:], ""], strict=False):
+    remaining_terms = []
+    for previous_term, term, next_term in zip(["", *terms], terms, [*terms[1:], ""], strict=False):
         if is_bigram(term):
-            are_neighbors_known = bool(counts.get(previous) and counts.get(following))
-            overlaps_known = are_neighbors_known and previous[1] + following[0] == term
+            are_neighbors_known = bool(counts.get(previous_term) and counts.get(next_term))
+            overlaps_known = are_neighbors_known and previous_term[1] + next_term[0] == term
             crosses_words = not counts[term] and (overlaps_known or can_cross_words(term))
             if crosses_words or _HIRAGANA_PATTERN.fullmatch(term):
                 continue
-        remaining.append(term)
-    return remaining
+        remaining_terms.append(term)
+    return remaining_terms

@@ -319,9 +319,9 @@ class AbstractTreeBuilder:
             return spans
         sentences = [self._sentence_words[span] for span in spans]
         weights = compute_cover_weights(sentences, self._chunk_frequencies, len(self._chunks))
-        selected = select_greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
+        selected_indexes = select_greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
         # A displayed sentence is never longer than a summary, so the first fits if no sentence was selected.
-        return [spans[index] for index in selected or [0]]
+        return [spans[index] for index in selected_indexes or [0]]
 
     @cached_property
     def _sentence_words(self) -> dict[Span, SentenceWords]:

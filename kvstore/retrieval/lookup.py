@@ -146,8 +146,8 @@ def _find_mention_sentence(state: State, document: int, leaf: int, entities: lis
         if not mention_starts:
             continue
         text = state.read_chunk_text(chunk)
-        encoded = text.encode()
-        mention_offsets = [len(encoded[:start].decode()) for start in mention_starts]  # in characters
+        encoded_text = text.encode()
+        mention_offsets = [len(encoded_text[:start].decode()) for start in mention_starts]  # in characters
         for start, end in split_sentences(text, state.find_sentence_language(document)):
             mention_offset = next((offset for offset in mention_offsets if start <= offset < end), None)
             if mention_offset is not None:

@@ -85,13 +85,13 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         ]
         candidates, scores = self._find_candidates(state, weighted_phrases, min_score)
         loaded_chunks = ChunkReadRequest(candidates.tolist()).fetch(state)
-        for score, loaded in zip(scores.tolist(), loaded_chunks, strict=True):
-            texts = dict.fromkeys([loaded.document.title or "", *loaded.headings, loaded.text])
+        for score, loaded_chunk in zip(scores.tolist(), loaded_chunks, strict=True):
+            texts = dict.fromkeys([loaded_chunk.document.title or "", *loaded_chunk.headings, loaded_chunk.text])
             for phrase, rarity in weighted_phrases:
                 # The words of a quoted phrase are compared exactly, so any stemmer will do.
                 num_occurrences = sum(count_occurrences(phrase, text, stemmers[0]) for text in texts)
-                score += rarity * self._compute_bm25_factor(num_occurrences, loaded.record.words)
-            scores_by_chunk[loaded.chunk] = score
+                score += rarity * self._compute_bm25_factor(num_occurrences, loaded_chunk.record.words)
+            scores_by_chunk[loaded_chunk.chunk] = score
         return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
 
     def _find_candidates(

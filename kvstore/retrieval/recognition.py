@@ -124,8 +124,8 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
     The capital of a function word at the start of the question does not count. In a question without capitals, a name
     needs a digit after its first character or, if ``allow_phrases`` is True, several words.
     """
-    encoded = question.encode()
-    written_names = [encoded[start:end].decode() for start, end in entity.spans]
+    encoded_question = question.encode()
+    written_names = [encoded_question[start:end].decode() for start, end in entity.spans]
     has_capitals = any(character.isupper() for character in question.lstrip()[1:])
     for name in written_names:
         words = split_words(name)
@@ -148,9 +148,9 @@ def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> 
     """
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
-    encoded = question.encode()
+    encoded_question = question.encode()
     spans = map(folded.to_original_span, matches.start.tolist(), matches.end.tolist())
-    is_capitalized = [_has_capital_or_digit(encoded[start:end].decode()) for start, end in spans]
+    is_capitalized = [_has_capital_or_digit(encoded_question[start:end].decode()) for start, end in spans]
     mask: npt.NDArray[np.bool_] = np.array(is_capitalized, np.bool_)
     return Matches(matches.start[mask], matches.end[mask], matches.entity[mask]) if mask.any() else matches
 
@@ -193,20 +193,20 @@ def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decompositio
     only in a yes/no question, or in a question with a word such as "both" or "same". If no words remain, the remainder
     is the whole question.
     """
-    encoded = question.encode()  # the spans of entities are in bytes
+    encoded_question = question.encode()  # the spans of entities are in bytes
     name_spans = sorted((start, end, entity.key) for entity in entities for start, end in entity.spans)
     compares_by_and = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)
     compared_keys: list[str] = []
     remainder_parts: list[bytes] = []
     last_end, last_key = 0, None
     for start, end, key in name_spans:
-        text_between = encoded[last_end:start]
+        text_between = encoded_question[last_end:start]
         remainder_parts.append(text_between)
         conjunction = _CONJUNCTION_PATTERN.fullmatch(text_between.decode())
         if last_key is not None and conjunction and (compares_by_and or conjunction["word"].lower() == "or"):
             compared_keys += [last_key, key]
         last_end, last_key = end, key
-    remainder_parts.append(encoded[last_end:])
+    remainder_parts.append(encoded_question[last_end:])
     remainder = " ".join(b" ".join(remainder_parts).decode().split())
     has_word = any(character.isalnum() for character in remainder)
     return Decomposition(tuple(dict.fromkeys(compared_keys)), remainder if has_word else question)

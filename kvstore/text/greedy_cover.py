@@ -149,14 +149,14 @@ def select_greedy_cover(
         if sentence.length >= _MIN_WORDS and size <= capacity
     ]
     heapq.heapify(heap)
-    selected: list[int] = []
-    while heap and len(selected) != max_sentences:
+    selected_indexes: list[int] = []
+    while heap and len(selected_indexes) != max_sentences:
         negative_gain, index = heapq.heappop(heap)
         if costs[index] > capacity or (documents and document_counts[documents[index]] == max_per_document):
             continue
         # A gain in the heap can be outdated, and gains never grow: recompute it, and push the sentence back if it is
         # no longer the best.
-        if selected:
+        if selected_indexes:
             negative_gain = -compute_gain(index)
         if negative_gain >= 0:
             continue
@@ -165,8 +165,8 @@ def select_greedy_cover(
             continue
         for word, _ in weighted_words[index]:  # each word once
             word_counts[word] = word_counts.get(word, 0) + 1
-        selected.append(index)
+        selected_indexes.append(index)
         capacity -= costs[index]
         if documents:
             document_counts[documents[index]] += 1
-    return selected
+    return selected_indexes

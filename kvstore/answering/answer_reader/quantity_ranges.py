@@ -131,17 +131,17 @@ def replace_ranges(texts: Sequence[str], question: str, stem: Callable[[str], st
     replacements: list[dict[_Range, str]] = [{} for _ in texts]
     has_outside_range = [False] * len(texts)
     for quantity in quantities:
-        including: list[tuple[int, _Range]] = []  # the ranges that include it, each with the index of its text
+        including_ranges: list[tuple[int, _Range]] = []  # the ranges that include it, each with the index of its text
         for index, (text, others) in enumerate(zip(texts, quantities_of_texts, strict=True)):
             if any((other.value, other.unit) == (quantity.value, quantity.unit) for other in others):
                 continue
             for quantity_range in ranges_of_texts[index]:
                 if _is_comparable(quantity_range, quantity, text, context):
                     if quantity_range.includes(quantity):
-                        including.append((index, quantity_range))
+                        including_ranges.append((index, quantity_range))
                     else:
                         has_outside_range[index] = True
-        for index, quantity_range in _select_narrowest(including, quantity):
+        for index, quantity_range in _select_narrowest(including_ranges, quantity):
             replacements[index][quantity_range] = question[quantity.start : quantity.end]
     return [
         ComparedText(_replace_all(text, ranges), bool(ranges), is_outside and not ranges)

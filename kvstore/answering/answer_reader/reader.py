@@ -175,8 +175,9 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
         if len(windows) == max_windows:
             break
     compared_windows = estimator.replace_ranges(list(windows.values()))
-    preferred = [window for window in compared_windows if window.is_within_range][:_MAX_PREFERRED]
-    return [*preferred, *(window for window in compared_windows if window not in preferred)][:MAX_WINDOWS]
+    preferred_windows = [window for window in compared_windows if window.is_within_range][:_MAX_PREFERRED]
+    other_windows = [window for window in compared_windows if window not in preferred_windows]
+    return [*preferred_windows, *other_windows][:MAX_WINDOWS]
 
 
 class _CandidateEstimator:

@@ -145,17 +145,17 @@ class PartResult(NamedTuple):
         return _get_snippet_id(self.reader_result.passages[position.passage_index], position.snippet_index)
 
 
-def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) -> ExtractedAnswer:
+def extract_part_answers(parts: Sequence[PartResult], are_answered: Sequence[bool]) -> ExtractedAnswer:
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that no sentence does.
 
-    ``answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
+    ``are_answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
     included once, also if it is displayed in the paragraph of another part.
     """
     text = ""
     citations: list[Citation] = []
     answers: list[AnswerPart] = []
     paragraphs: dict[_SnippetId, _CitedParagraph] = {}  # by the ids of the snippets in them
-    for part, is_answered in zip(parts, answered, strict=True):
+    for part, is_answered in zip(parts, are_answered, strict=True):
         separator = "\n\n" if text else ""
         if not is_answered:
             text += f"{separator}The documents do not say: {part.text}"
@@ -178,17 +178,17 @@ def extract_part_answers(parts: Sequence[PartResult], answered: Sequence[bool]) 
     return ExtractedAnswer(text, citations, parts=tuple(answers))
 
 
-def _make_part_excerpt(part: PartResult, displayed: Container[_SnippetId]) -> Excerpt:
+def _make_part_excerpt(part: PartResult, displayed_ids: Container[_SnippetId]) -> Excerpt:
     """Return the excerpt that answers a part of a question.
 
-    The sentence that it refers to is included, unless it is ``displayed`` in the answer to another part.
+    The sentence that it refers to is included, unless it is among the ``displayed_ids`` of the answers to other parts.
     """
     best = part.reader_result.best
     passage_index, index = best.position
     passage = part.reader_result.passages[passage_index]
     first, last = _find_display_range(passage.snippets, index, part.text, best.answer)
     needs_previous = first == index and _refers_to_previous(passage.snippets, index)
-    if needs_previous and _get_snippet_id(passage, index - 1) not in displayed:
+    if needs_previous and _get_snippet_id(passage, index - 1) not in displayed_ids:
         first = index - 1
     return Excerpt(passage_index, first, last, best.score, best.answer)
 
@@ -304,8 +304,8 @@ def _answers_without_block(snippets: Sequence[Snippet], index: int, question: st
     if snippet.kind != "prose" or is_lead_in(snippet.text) or not (answer and answer in snippet.text):
         return False
     paragraph = (snippet.block_index, snippet.section)
-    following = next((other for other in snippets[index:] if (other.block_index, other.section) != paragraph), None)
-    return following is not None and following.kind != "code" and _LIST_QUESTION_PATTERN.search(question) is None
+    next_snippet = next((other for other in snippets[index:] if (other.block_index, other.section) != paragraph), None)
+    return next_snippet is not None and next_snippet.kind != "code" and _LIST_QUESTION_PATTERN.search(question) is None
 
 
 def _asks_for_list(question: str, item: Snippet) -> bool:
@@ -336,9 +336,9 @@ def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _Sn
         num_words += previous.num_words
         if previous.is_lead_in:
             break
-    for following in snippets[last + 1 :]:
-        num_words += following.num_words
-        if following.kind != "item" or following.section != section or num_words > _MAX_WORDS:
+    for next_snippet in snippets[last + 1 :]:
+        num_words += next_snippet.num_words
+        if next_snippet.kind != "item" or next_snippet.section != section or num_words > _MAX_WORDS:
             break
         last += 1
     return _SnippetRange(first, last)
