@@ -225,8 +225,9 @@ def list_ingest_patterns(include: str | Sequence[str], exclude: str | Sequence[s
 def _list_patterns(option: str, value: str | Sequence[str]) -> list[str]:
     """Return the patterns of an option as a list. Raises InputError, which names the option, for an empty pattern."""
     patterns = [value] if isinstance(value, str) else list(value)
-    if not all(isinstance(pattern, str) and pattern.strip("/") for pattern in patterns):
-        raise InputError(
-            f"a pattern of file names to {option} must be a string such as '*.adoc', not {format_value(value)}"
-        )
+    for pattern in patterns:
+        if not isinstance(pattern, str) or not pattern.strip("/"):
+            raise InputError(
+                f"a pattern of file names to {option} must be a string such as '*.adoc', not {format_value(pattern)}"
+            )
     return patterns
