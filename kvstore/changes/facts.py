@@ -1,4 +1,4 @@
-"""Facts: data that users state and that cannot be derived, such as documents, edges and aliases.
+"""Facts: data that users add and that cannot be derived, such as documents, edges and aliases.
 
 The kinds are documents, triples of documents, edges, aliases, and the kinds that systems declare. Each kind is declared
 once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them in the order in

@@ -4,8 +4,8 @@ In: a head (msgpack-able map) and named arrays. On disk: one file per index, ``K
 and renamed into place, so that it is complete or missing. Out: the head, and the arrays as views of the mapped file. A
 file that was truncated, damaged or is not an index file raises IndexUnavailableError, and never affects the store.
 
-An index may have parts, files of the same format, ``KIND-TOKEN.index``, that its head names. The next file can reuse
-some of them and write only the others. The next build removes parts that no file names.
+An index may have parts, files of the same format, ``KIND-TOKEN.index``, that its head lists. The next file can reuse
+some of them and write only the others. The next build removes parts that no file lists.
 
 FORMAT.md specifies the layout.
 """

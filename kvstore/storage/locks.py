@@ -1,4 +1,4 @@
-"""Locks of a store between processes, by ``flock``: the lock of the writer, and the shared lock of all that opened it.
+"""Locks of a store between processes, by ``flock``: the lock of the writer, and the shared lock of all its users.
 
 The system drops a lock with the last copy of the descriptor that holds it, and therefore even if the process dies. All
 attempts have a deadline, and the error names the holder and the remedy.

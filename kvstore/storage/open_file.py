@@ -3,7 +3,7 @@
 In: a store's directory. Out: LMDB transactions, each with the handles of the tables it may use; a larger map; a
 compacted file. The map changes its size, and the file its path or its mode, only while no transaction of this process
 is open. One transaction at a time opens a table's handle (the writer's, if the file is open for writing), and only
-later ones use it. Errors of LMDB are raised as errors of ``kvstore.errors``.
+later ones use it. LMDB errors are raised as errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: a table's name and raw keys (1 to 511 bytes). Out: raw values as memoryviews into LMDB's map, without a copy. A
 buffer of a snapshot is valid as long as the snapshot, a buffer of a write transaction until its next put or delete. A
 table that was never written to is empty. Changes in the change buffer (:mod:`.change_buffer`) are read as if they were
-in their tables. Errors of LMDB are raised as errors of ``kvstore.errors``.
+in their tables. LMDB errors are raised as errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: values under keys of tables. On disk: nothing before the commit. A commit writes changes of buffered tables as
 segments of the change buffer (:mod:`.change_buffer`), and all others to their tables. A large transaction also writes
 records appended to a table directly, because they fill whole pages. Out: the same as for other views, including its own
-changes. Errors of LMDB are raised as errors of ``kvstore.errors``.
+changes. LMDB errors are raised as errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evaluation of conditions by the index: the documents that certainly match, and those that possibly match.
 
 In: a condition and the values of documents. Out: two sets, the first a subset of the second. They are equal if the
-index can evaluate the condition exactly. A document in the second only has an unclear value, or the condition has a
+index can evaluate the condition exactly. A document in only the second set has an unclear value, or the condition has a
 part that the index cannot evaluate; SQLite evaluates them. Each set contains the documents for which a condition
 is true or, below NOT, false. Neither contains documents for which it is unknown (Kleene's logic, as in SQL).
 """

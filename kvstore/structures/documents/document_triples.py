@@ -1,8 +1,8 @@
 """Triples that a language model or another tool extracted from a document, stored with it.
 
 In: the names and the triples (subject, relation, object) that were imported for a document, and those that EXTRACT had
-a model write. On disk: ``triples`` (document → names and triples, as they were given) and ``triple_texts`` (document →
-texts by passage, see :mod:`~kvstore.registry.written_passages`). Single names, and the subjects and objects that are
+a model write. On disk: ``triples`` (document → names and triples, as they were supplied) and ``triple_texts`` (document
+→ texts by passage, see :mod:`~kvstore.registry.written_passages`). Single names, and the subjects and objects that are
 written as names, introduce entities with the kind ``triple``; other subjects and objects are only values ("a monthly
 publication", "1963"). Triples are removed with the document's text. Out: triples by document. Damage raises
 CorruptionError.
@@ -24,7 +24,7 @@ from ...text.stated_names import clean_name, clean_relation, is_written_as_name
 from .. import tables
 from ..filter.entity_filter import EntityFilter
 
-#: Two entities joined by a triple.
+#: Two entities connected by a triple.
 EntityPair = tuple[int, int]
 
 #: The kind under which triples introduce their names.

@@ -2,8 +2,8 @@
 
 In: what an ingest has recorded of a file. On disk: ``ingested_files`` (the source of its documents → the record). The
 record is written in the commit that adds the file's last document, and removed in the commit that removes any document
-of that source. Out: the record. While it exists, every document it names is stored as the file produced it. It is not
-part of the store's content: without it, files are only read again.
+of that source. Out: the record. While it exists, every document that it lists is stored as the file produced it. It is
+not part of the store's content: without it, files are only read again.
 """
 
 from __future__ import annotations

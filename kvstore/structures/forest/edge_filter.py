@@ -14,9 +14,9 @@ The rule has two steps:
    the transitive reduction, which is unique for an acyclic graph (Aho, Garey and Ullman 1972).
 
 Strongly connected components and the transitive reduction are properties of the set. The order of strength is total and
-derived from the assertions (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end of a
-asserted edge has an accepted edge: an edge is refused only if accepted edges lead from its child to its parent, or from
-its parent to its child.
+derived from the assertions (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end of
+an asserted edge has an accepted edge: an edge is refused only if accepted edges lead from its child to its parent, or
+from its parent to its child.
 """
 
 from __future__ import annotations

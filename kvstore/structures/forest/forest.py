@@ -37,8 +37,8 @@ EDGE_STRUCT = struct.Struct("<QQ")
 USER = 0
 #: The kind of an edge asserted by the user.
 STATED = "stated"
-#: Kinds of assertions made by data: by the user, rows of pairs, nested lists, headings. All other kinds are made in
-#: prose.
+#: Kinds of assertions that are not found in prose: made by the user, or found in rows of pairs, nested lists and
+#: headings.
 DATA_KINDS = frozenset({STATED, "pair", "list", "heading"})
 #: The tree of all relations found in prose.
 RELATIONS_TREE = "relations"

@@ -1,7 +1,7 @@
 """Sentences about nodes of the entity forest, shared by the snapshots of the same commit.
 
 In: a change number. Out: the compiled code's cache of sentences for that state; a sentence is built on first use. It
-names the nearest relatives of a node: ancestors (nodes above it) and descendants (nodes below it).
+lists the nearest relatives of a node: ancestors (nodes above it) and descendants (nodes below it).
 """
 
 from __future__ import annotations

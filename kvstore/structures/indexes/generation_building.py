@@ -2,8 +2,8 @@
 
 In: an open environment and a kind of index. On disk: the rows of the next generation, in commits of at most
 :data:`_BATCH_BYTES` bytes. A separate commit then writes its number to the record of the index, and the previous
-generation is removed in batches. A crash leaves the generation in use complete, and rows that no record names; the next
-refresh removes these. One thread of one process refreshes an index at a time.
+generation is removed in batches. A crash leaves the generation in use complete, and rows that belong to no generation
+in use; the next refresh removes these. One thread of one process refreshes an index at a time.
 
 Texts of a language model are requested afterwards, for the generation in use. Each is stored as soon as it arrives, so
 that an interruption loses none.

@@ -1,10 +1,10 @@
 """Kinds of index that are stored in the store itself, one generation at a time.
 
 An index that compares documents with each other (topics, communities) is built completely by REFRESH from one state;
-commits of documents do not touch it. It is small, names documents, and must be visible in a reader's snapshot, so it is
-stored in tables of the store. REFRESH writes the next generation next to the one in use, in commits without visible
-effect. A small commit then makes it the generation in use (:mod:`.generation_building`). A reader uses the generation
-named in its snapshot.
+commits of documents do not touch it. It is small, refers to documents, and must be visible in a reader's snapshot, so
+it is stored in tables of the store. REFRESH writes the next generation next to the one in use, in commits without
+visible effect. A small commit then makes it the generation in use (:mod:`.generation_building`). A reader uses the
+generation that is in use in its snapshot.
 
 A generation never changes, and ids of documents and chunks are never reused. Its content is therefore corrected on
 reading: deleted documents are left out, and a chunk is newer than the generation if its id is at least ``chunk_stop``.

@@ -2,8 +2,8 @@
 
 In: the digest of the sources, and the text written from them. On disk: ``written`` (digest → kind of index, model,
 time, plain data). Out: the same data. Such a text costs money and cannot be reproduced, so it outlives the index
-generation that first named it, and a repair. Its key is the digest of its sources, so it is never wrong, only missing.
-Code that shows such a text checks it against the documents it was written from.
+generation that first requested it, and a repair. Its key is the digest of its sources, so it is never wrong, only
+missing. Code that shows such a text checks it against the documents it was written from.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Graphs built by hnswlib, in the arrays that kvstore searches.
 
-In: rows of codes. hnswlib links the vectors that the codes stand for, with a thread per core. Out: an
+In: rows of codes. hnswlib links the vectors that the codes represent, with a thread per core. Out: an
 :class:`~.hnsw.HnswGraph`, as from :class:`~.hnsw.HnswBuilder`, which is searched without hnswlib. Threads link the rows
 in an order that varies, so two builds can differ in a few links.
 """

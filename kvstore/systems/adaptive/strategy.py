@@ -15,7 +15,7 @@ the weight of the walk. The weight depends on three properties that the store ca
 
 Names in too many chunks are not starts and remain part of the question. If the weight is close to zero, there is no
 walk. For any weight of the walk, the best result of hybrid search keeps a place near the top. If documents have
-triples, the names that these join to the question lead to further chunks (:mod:`.triple_joins`).
+triples, the names that these connect to the question lead to further chunks (:mod:`.triple_joins`).
 
 After Adaptive-RAG (Jeong et al. 2024), in which a trained classifier selects between retrieving once and in several
 steps. Here nothing is trained, and both are weighted instead of one being selected. In: a query. Out: evidence; EXPLAIN
@@ -331,7 +331,7 @@ def _add_triple_chunks(
     bonuses = _JOINED_BONUS * answer.matches[is_allowed] * cosine_factors
     candidates = set(chunks.tolist())
     joined_rows = list(zip(joined_chunks.tolist(), compress(pair_texts, is_allowed), strict=True))
-    # Of several triples that lead to a chunk, the path names the best, whose row is the first.
+    # If several triples lead to a chunk, the path shows the best of them, whose row is the first.
     paths = {chunk: f"triple: {text}" for chunk, text in reversed(joined_rows) if chunk not in candidates}
     all_chunks = merge_distinct(chunks, joined_chunks)
     all_scores = np.zeros(len(all_chunks))

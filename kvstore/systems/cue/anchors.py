@@ -22,7 +22,7 @@ from ...text.words import FUNCTION_WORDS
 from .unit_graph import UnitGraph
 from .unit_requests import KeyedEntity, TitleVariantsRequest
 
-#: The number of chunks whose units are compared with the question, for each unit wanted.
+#: The number of chunks whose units are compared with the question, for each requested unit.
 CHUNKS_PER_UNIT = 3
 #: Words separated by spaces only, such as "Is Ann Lee's son" in "Is Ann Lee's son, Carl, here?".
 _WORD_RUN_PATTERN = compile_lazily(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")

@@ -3,7 +3,7 @@
 In: a parsed sentence. Out: its clauses as character ranges, each with its subject if that lies outside the clause. A
 coordinate clause ("was born in Kelloe *and died in London*") ends the one before it. If it has no subject, it takes
 the subject of the clause before. A relative clause whose subject is the relative pronoun takes the noun phrase that it
-modifies as subject; the sentence around it is not split. "London, *which he loved*" has another subject and is not
+modifies as subject; the sentence around it is not split. "London, *which he loved*" has a different subject and is not
 extracted. (Del Corro, Gemulla 2013, "ClausIE: clause-based open information extraction", section 3, has a fuller set of
 clauses.)
 """

@@ -4,8 +4,8 @@ In: a document split into chunks, and the units that a model has written for som
 data: for each chunk the spans of its units, or the number of units written by a model instead. A unit is a sentence of
 prose, a list item, or a table row. Sentences and items need at least four words. A chunk without any is a single unit.
 
-The text embedded is the title, the headings and the sentence. This context shows who a sentence refers to; in the paper
-a model writes full names into it for that. A chunk with one unit is not embedded twice.
+The text embedded is the title, the headings and the sentence. This context shows who a sentence refers to; in the
+paper, a model writes full names into the sentence for this purpose. A chunk with one unit is not embedded twice.
 """
 
 from __future__ import annotations

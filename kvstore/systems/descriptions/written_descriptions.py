@@ -175,7 +175,7 @@ class EntityDescriptionsRequest(ReadRequest[list[list[str]]]):
         """Return at most ``max_texts`` distinct descriptions of each entity, in order of document keys."""
         if not has_descriptions(state):
             return [[] for _ in self.entities]
-        # Cached, because a document can name several of the entities.
+        # Cached, because a document can mention several of the entities.
         list_descriptions = cache(partial(_list_descriptions, state))
         texts_by_entity: list[list[str]] = []
         for entity in self.entities:

@@ -2,7 +2,7 @@
 
 In: the chunks nearest to a question, and its terms without the names. The triples of their documents, imported or
 written by a model, are scored by the words they share with the question; rarer words count for more. Out: the entities
-that the best matches join, with masses.
+that the best matches connect, with masses.
 """
 
 from __future__ import annotations

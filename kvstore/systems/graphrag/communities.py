@@ -236,7 +236,7 @@ class Communities(StoredCommunities):
             return None
         row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
         if not self._is_current and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
-            return None  # a member that the report names was deleted
+            return None  # a member that the report lists was deleted
         used_descriptions = set(text.value.get("descriptions", ()))
         # Most reports use none, and listing those that exist is expensive.
         if used_descriptions and used_descriptions - {sentence for _, sentence in self.list_descriptions(community)}:

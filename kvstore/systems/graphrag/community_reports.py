@@ -40,7 +40,7 @@ MAX_FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
 MAX_REPORT_CHUNKS = 48
 #: The minimum and maximum number of words of a finding.
 _MIN_FINDING_WORDS, _MAX_FINDING_WORDS = 4, 60
-#: The number of members named in a report, and the version of the method; the digest covers both.
+#: The number of members listed in a report, and the version of the method; the digest covers both.
 MAX_NAMED_MEMBERS, _DIGEST_VERSION = 20, b"community 1"
 
 
@@ -404,7 +404,7 @@ class _ChunkReader:
             for node, mention_start, mention_end in mentions:
                 if start <= mention_start < end:
                     node_ranges.setdefault(node, []).append((mention_start, mention_end))
-            # Each named node counts as one more word. Words of texts do not begin with NUL.
+            # Each mentioned node counts as one more word. Words of texts do not begin with NUL.
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = StoredSpan(record.document, chunk, record.start + start, record.start + end)
             yield _CandidateSentence(span, (chunk_index, start), words, node_ranges)

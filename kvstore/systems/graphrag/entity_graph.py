@@ -6,8 +6,8 @@ every truncation is by weight, with ties broken by that order.
 
 A node is an entity with 2 to :data:`MAX_NODE_CHUNKS` chunks, not counting chunks that only mention it in lower case.
 All names of one entity are one node. An entity with one chunk belongs with that chunk, and nothing distinguishes the
-names of a chunk that occur nowhere else. An entity with very many chunks is uninformative. Two nodes are joined by the
-chunks that mention both, and by links. The weight is c / sqrt(d · d'), which depends only on the two nodes, so a
+names of a chunk that occur nowhere else. An entity with very many chunks is uninformative. Two nodes are connected by
+the chunks that mention both, and by links. The weight is c / sqrt(d · d'), which depends only on the two nodes, so a
 document only changes the weights of the names it mentions.
 """
 
@@ -39,7 +39,7 @@ from ...structures.state import State
 MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200
 #: The maximum number of edges of each node, the strongest ones; an edge stays if either end selects it.
 MAX_NODE_EDGES = 10
-#: The maximum number of nodes joined by one chunk, the rarest ones: a long list of names relates nothing closely.
+#: The maximum number of nodes that one chunk connects, the rarest ones: names in a long list are not closely related.
 _MAX_CHUNK_NODES = 64
 #: The strength that a mention in the title adds, as much as 19 mentions in the text.
 _TITLE_STRENGTH = 3.0

@@ -1,7 +1,7 @@
 """Leiden communities, as in the published systems (Traag et al. 2019), by graspologic-native.
 
 In: edges between nodes. Out: partitions, the finest first. The result of Leiden depends on the numbering of nodes and
-the order of edges. Nodes are therefore named by their rank in the caller's order, and edges are sorted. Adding or
+the order of edges. Nodes are therefore numbered by their rank in the caller's order, and edges are sorted. Adding or
 removing one document changes more than half of the groups, because the random numbers drawn depend on the number of
 nodes. The method exists for comparison with the papers.
 """

@@ -55,7 +55,7 @@ _MAX_ENTITY_CHUNKS = 2000
 _MAX_CANDIDATES = 200
 #: Mention bits of an entity that is mentioned in the chunk's own text, rather than in its title or heading.
 _OWN_TEXT_BITS = CAPITALIZED | INSIDE | TRIPLE
-#: The weight of an entity that the question does not name.
+#: The weight of an entity that the question does not mention.
 _UNNAMED_WEIGHT = 0.5
 #: The maximum number of ancestors and descendants listed for a node of the forest.
 _MAX_RELATIVES = 3

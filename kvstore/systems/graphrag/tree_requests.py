@@ -1,7 +1,8 @@
 """Requests of ``global`` to the tree of communities: chunks outside the communities, and scored communities.
 
-In: the chunks near a question, or communities whose children are wanted. Out: which chunks belong to no community, or
-are newer than the communities; and the children with chunks that the query allows, with their scores for the question.
+In: the chunks near a question, or communities whose children are requested. Out: which chunks belong to no community,
+or are newer than the communities; and the children with chunks that the query allows, with their scores for the
+question.
 
 The score of a community is the cosine of its centroid, plus the fraction of the question's words in its report,
 weighted by rarity (BM25).

@@ -20,8 +20,8 @@ The best candidates get three bonuses, in which rare words count for more:
 - how well the name of something that begins in the chunk (a section, the entry of a list, an option) matches the
   question. Many chunks mention a thing, as a list of changes does, but one defines it.
 
-A number by which the question identifies something, such as an invoice or a version, is searched for as written. A
-document without a title is called by the name of its file.
+A number by which the question identifies something, such as an invoice or a version, is searched for as written. The
+file name replaces a missing title of a document.
 
 In: a query. Out: :class:`HybridResult`.
 """

@@ -6,8 +6,8 @@ clustering, or from the mixtures of the paper (:mod:`.gaussian_mixtures`).
 
 The summary of a topic is the sentences that together cover most of what its members share. The finest topics choose
 from all sentences, coarser topics from the summaries of their children. A changed document thus changes only its own
-topics and their ancestors. Summaries come from :mod:`.topic_summaries`. This module also digests the text that a model
-would be shown of a topic.
+topics and their ancestors. Summaries come from :mod:`.topic_summaries`. This module also computes the digest of the
+text that a model would be shown of a topic.
 
 A second tree has topics of related content. Its finest topics are the sentences that mention one entity, and they are
 grouped upward in the same way (the idea is from SiReRAG, Zhang et al., ICLR 2025).
