@@ -107,7 +107,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     # A file with only comments and attributes is kept as text.
     body = join_blocks(blocks) or join_blocks([make_paragraph(text.strip())])
     markdown = prepend_paragraphs(body, parser.descriptions)
-    yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", parser.meta, "markdown")
+    yield RawDocument(
+        origin.key, title=find_first_title(markdown), text=markdown + "\n", meta=parser.meta, format="markdown"
+    )
 
 
 class _AsciiDocParser:

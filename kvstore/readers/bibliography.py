@@ -192,7 +192,7 @@ def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key
             lines.append((name, value))
     title = plain_fields.get("title", "")
     text = format_entry([("Title", title), *authors, *lines], paragraphs)
-    return RawDocument(key, title or None, text, meta, "text", other_key=other_key)
+    return RawDocument(key, title=title or None, text=text, meta=meta, format="text", other_key=other_key)
 
 
 def _format_person(source: str) -> str:

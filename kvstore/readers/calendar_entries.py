@@ -119,7 +119,12 @@ def _build_document(
     instance = entry.find_property("RECURRENCE-ID")
     key = f"{identifier}/{instance.text}" if identifier and instance else identifier
     return RawDocument(
-        key or default_key, title or None, text, meta, "text", other_key=default_key if identifier else None
+        key or default_key,
+        title=title or None,
+        text=text,
+        meta=meta,
+        format="text",
+        other_key=default_key if identifier else None,
     )
 
 

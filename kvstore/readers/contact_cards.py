@@ -85,10 +85,10 @@ def _build_document(card: Component, default_key: str) -> RawDocument | None:
     identifier = card.get_text("UID").removeprefix("urn:uuid:")
     return RawDocument(
         identifier or default_key,
-        title or None,
-        format_entry([("Name", title), *fields], notes),
-        meta,
-        "text",
+        title=title or None,
+        text=format_entry([("Name", title), *fields], notes),
+        meta=meta,
+        format="text",
         other_key=default_key if identifier else None,
     )
 

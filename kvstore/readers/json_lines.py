@@ -367,7 +367,7 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
         fields.update(meta)
     elif meta is not None:
         fields["meta"] = meta
-    return RawDocument(str(key), title or None, body, fields, "text")
+    return RawDocument(str(key), title=title or None, text=body, meta=fields, format="text")
 
 
 def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -65,7 +65,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     else:
         first_heading = next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)
         text = join_blocks(blocks) + "\n"
-        yield RawDocument(origin.key, source.title or first_heading, text, source.meta, "markdown")
+        yield RawDocument(
+            origin.key, title=source.title or first_heading, text=text, meta=source.meta, format="markdown"
+        )
     for _ in source.included_files:
         yield SkippedPart(origin.name, "parts in other files")
 

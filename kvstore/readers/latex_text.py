@@ -89,11 +89,9 @@ class LatexConverter(MacroTable):
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
         if begin >= 0:
-            _LatexFragmentConverter(
-                self, self._text[:begin], depth=0
-            ).parse_blocks()  # for its definitions and the title
+            _FragmentConverter(self, self._text[:begin], depth=0).parse_blocks()  # for its definitions and the title
             body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
-        blocks = _LatexFragmentConverter(self, body, depth=0).parse_blocks()
+        blocks = _FragmentConverter(self, body, depth=0).parse_blocks()
         if self.title:
             blocks = [make_heading(1, self.title), *blocks]
         footnotes = enumerate(self._footnotes, 1)
@@ -106,7 +104,7 @@ class LatexConverter(MacroTable):
         """
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
-        line = render_one_line(_LatexFragmentConverter(self, text, depth + 1, plain=plain).parse_blocks())
+        line = render_one_line(_FragmentConverter(self, text, depth + 1, plain=plain).parse_blocks())
         return line.removeprefix("\\")  # the backslash escapes a first character that could begin another block
 
     def add_footnote(self, text: str, depth: int) -> str:
@@ -120,7 +118,7 @@ class LatexConverter(MacroTable):
         return f"[{number}]"
 
 
-class _LatexFragmentConverter(LatexCursor):
+class _FragmentConverter(LatexCursor):
     """The converter of a piece of source to blocks; the expansions of macros are inserted into the source."""
 
     def __init__(self, source: LatexConverter, text: str, depth: int, plain: bool = False) -> None:
@@ -308,7 +306,7 @@ class _LatexFragmentConverter(LatexCursor):
         """
         if self._depth >= _MAX_DEPTH:
             return list(map(make_paragraph, filter(None, [self._source.render_line(text, self._depth)])))
-        return _LatexFragmentConverter(self._source, text, self._depth + 1).parse_blocks()
+        return _FragmentConverter(self._source, text, self._depth + 1).parse_blocks()
 
     def _store_metadata(self, name: str) -> None:
         """Store the argument of ``title``, ``author`` or ``date`` as title or in ``meta``; the first of each counts."""
@@ -410,7 +408,7 @@ class _LatexFragmentConverter(LatexCursor):
 
         The arguments at the beginning of its body are skipped, except the name of a theorem.
         """
-        inner = _LatexFragmentConverter(self._source, body, self._depth + 1)
+        inner = _FragmentConverter(self._source, body, self._depth + 1)
         option = inner._read_option()
         for _ in range(NUM_ENVIRONMENT_ARGUMENTS.get(name, 0)):
             inner._read_argument()

@@ -149,7 +149,7 @@ def _read_message(
     body_blocks = blocks or [make_paragraph(subject or "A message without text.")]
     text = join_blocks([*_iter_header_blocks(message), *body_blocks]) + "\n"
     meta = _build_meta(message, [name for name, _ in attachments])
-    yield RawDocument(key, subject or None, text, meta, "markdown", other_key=other_key)
+    yield RawDocument(key, title=subject or None, text=text, meta=meta, format="markdown", other_key=other_key)
     from . import describe_skipped, find_format
 
     for name, part in attachments:
@@ -160,7 +160,12 @@ def _read_message(
         content = _get_payload(part)
         other_part_key = f"{other_key}/{name}" if other_key else None
         yield EnclosedFile(
-            path, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
+            path,
+            f"{key}/{name}",
+            size=len(content),
+            read_content=partial(bytes, content),
+            meta={"attached_to": key},
+            other_key=other_part_key,
         )
 
 

@@ -20,7 +20,7 @@ MAX_LIST_DEPTH = 12
 _BULLETS = frozenset("•·○◦*-–—+o□")
 _NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")  # (1), 1. or a)
 _LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")  # "• tea" or "1. tea"
-#: The maximum length of a paragraph before an indentation that counts as a term, as docbook pages have it.
+#: The maximum length of a paragraph before an indentation that counts as a term, as in pages from DocBook.
 _MAX_TERM_CHARACTERS = 200
 
 

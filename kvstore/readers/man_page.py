@@ -39,8 +39,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
     Raises ReaderError if it has no text, cannot be decoded, or has definitions that expand without end.
     """
-    page_bytes = stream.read()
-    encoding = options.encoding
+    page_bytes, encoding = stream.read(), options.encoding
     if encoding is None and not is_utf8(page_bytes):
         coding_match = _CODING_PATTERN.search(page_bytes[:_MAX_CODING_OFFSET])
         declared_encoding = coding_match[1].decode("ascii").lower() if coding_match else ""
@@ -58,7 +57,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no text (only macros); there is nothing to store")
     if page.heading:
         blocks = [make_heading(1, page.heading), *blocks]
-    yield RawDocument(origin.key, page.build_title(), join_blocks(blocks) + "\n", page.meta, "markdown")
+    title, text = page.build_title(), join_blocks(blocks) + "\n"
+    yield RawDocument(origin.key, title=title, text=text, meta=page.meta, format="markdown")
 
 
 class _ManPageConverter(ManualBlocks):

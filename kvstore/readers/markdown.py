@@ -52,7 +52,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     title = meta.get("title")
     if not isinstance(title, str) or not title:
         title = unwrap_links(find_first_title(text) or "") or None
-    yield RawDocument(origin.key, title, text, meta, "markdown")
+    yield RawDocument(origin.key, title=title, text=text, meta=meta, format="markdown")
 
 
 def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:

@@ -57,7 +57,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     title = metadata.get("title")
     title = title if isinstance(title, str) and title.strip() else find_first_title(markdown)
     meta: dict[str, JSON] = {"language": language} if language else {}
-    yield RawDocument(origin.key, title, markdown + "\n", meta, "markdown")
+    yield RawDocument(origin.key, title=title, text=markdown + "\n", meta=meta, format="markdown")
 
 
 def _get_cells(notebook: Any) -> list[Any] | None:

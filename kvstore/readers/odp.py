@@ -42,7 +42,14 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
     title = presentation.title or next((title for title, _ in slides if title), None)
     markdown = join_blocks([block for _, blocks in slides for block in blocks]) + "\n"
-    yield RawDocument(origin.key, title, markdown, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
+    yield RawDocument(
+        origin.key,
+        title=title,
+        text=markdown,
+        meta={"slides": len(slides)},
+        format="markdown",
+        left_out=tuple(left_out or ()),
+    )
 
 
 def _build_slide(

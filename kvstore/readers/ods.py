@@ -18,7 +18,8 @@ from .decoding import clean_text
 from .opendocument import OFFICE, TABLE, TEXT, get_repetition, iter_cells, iter_rows, open_opendocument
 
 _SPACES = {f"{TEXT}s": " ", f"{TEXT}tab": " ", f"{TEXT}line-break": "\n"}
-#: The maximum size of a sheet in any spreadsheet program, because a file can declare any number of repetitions (9.1.2).
+#: The maximum size of a sheet in any spreadsheet program. Cells beyond it are not read: a file can declare any number
+#: of repetitions (9.1.2).
 _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 

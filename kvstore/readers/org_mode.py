@@ -74,7 +74,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     markdown = prepend_paragraphs(join_blocks(blocks), parser.descriptions)
     if not markdown.strip():
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, parser.title or find_first_title(markdown), markdown + "\n", parser.meta, "markdown")
+    yield RawDocument(
+        origin.key,
+        title=parser.title or find_first_title(markdown),
+        text=markdown + "\n",
+        meta=parser.meta,
+        format="markdown",
+    )
 
 
 class _OrgParser:

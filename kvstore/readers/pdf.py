@@ -109,7 +109,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if num_blank:
         meta["pages_without_text"] = num_blank
     title = clean_property_title(clean_text(title)) if isinstance(title, str) else ""
-    yield RawDocument(origin.key, title or find_title(text), text + "\n", meta, "text", left_out)
+    yield RawDocument(
+        origin.key, title=title or find_title(text), text=text + "\n", meta=meta, format="text", left_out=left_out
+    )
 
 
 @contextmanager

@@ -206,7 +206,7 @@ class _LineCollector:
             or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
             or (separation.ends_line and not (is_next_cell or _continues_line(line, x, y, size)))
         ):
-            self._open_line = PageLine(x, y, size, [LineCell(x, text)], separation.has_blank_line)
+            self._open_line = PageLine(x, y, size, cells=[LineCell(x, text)], after_blank=separation.has_blank_line)
             self.lines.append(self._open_line)
             return
         if line.end_x is None:  # the end of the line is unknown, and so is the gap before the text
@@ -428,5 +428,5 @@ def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
     for line in lines:
         for x, text in line.cells:
             column = right_column if x > right_start - line.size else left_column
-            column.append(PageLine(x, line.y, line.size, [LineCell(x, text)], line.after_blank))
+            column.append(PageLine(x, line.y, line.size, cells=[LineCell(x, text)], after_blank=line.after_blank))
     return left_column + right_column

@@ -189,7 +189,7 @@ class RoffInterpreter:
             if escape["width"] is not None:
                 return str(_CHARACTER_WIDTH * len(escape["width"]))
             if escape["over"]:
-                # Of characters printed over each other, keep the first.
+                # Keep only the first of characters that are printed over each other.
                 return self.render_text(escape["over"], depth + 1)[:1] if depth < _MAX_STRING_DEPTH else ""
             code = int(escape["number"] or 0)
             return chr(code) if code in _PRINTABLE_LATIN_1 else ""

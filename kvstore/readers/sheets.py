@@ -63,7 +63,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
                 workbook_name = PurePosixPath(origin.name).stem
                 is_default = _DEFAULT_NAME_PATTERN.fullmatch(name) is not None
                 title = first_title or workbook_name if is_default else f"{workbook_name}: {name}"
-                documents.append(RawDocument(key, title, text, {"sheet": name}, "markdown"))
+                documents.append(RawDocument(key, title=title, text=text, meta={"sheet": name}, format="markdown"))
     if not documents:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     yield from documents

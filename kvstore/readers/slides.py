@@ -84,7 +84,14 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     title = property_title or next((title for title, _ in slides if title), "")
     blocks = [block for _, blocks in slides for block in blocks]
     text = join_blocks(blocks) + "\n"
-    yield RawDocument(origin.key, title or None, text, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
+    yield RawDocument(
+        origin.key,
+        title=title or None,
+        text=text,
+        meta={"slides": len(slides)},
+        format="markdown",
+        left_out=tuple(left_out or ()),
+    )
 
 
 def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:

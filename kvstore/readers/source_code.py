@@ -70,7 +70,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     else:
         boundaries = _iter_line_boundaries(text, language)
     blocks = list(_iter_sections(boundaries, source_bytes, path.name, language))
-    yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {"language": language.name}, "markdown")
+    yield RawDocument(
+        origin.key,
+        title=path.name,
+        text=join_blocks(blocks) + "\n",
+        meta={"language": language.name},
+        format="markdown",
+    )
 
 
 def _load_parser(language: Language, purpose: str) -> Any:

@@ -157,7 +157,9 @@ def iter_row_documents(rows: Iterator[NumberedRow], origin: Origin, options: Rea
         default_key = f"{origin.key}:{number}"
         own_key = default_key if key_column is None else cells[key_column] or default_key
         other_key = choose_other_key(own_key, default_key, used_keys)
-        yield RawDocument(own_key, title or None, body or title, meta, "text", other_key=other_key)
+        yield RawDocument(
+            own_key, title=title or None, text=body or title, meta=meta, format="text", other_key=other_key
+        )
     if is_empty:
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
 
@@ -247,7 +249,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     tree = options.tree or PurePosixPath(origin.key).stem
     lines = io.StringIO()
     csv.writer(lines, lineterminator="\n").writerows(pairs)
-    yield RawDocument(origin.key, None, lines.getvalue(), {"tree": tree}, "pairs")
+    yield RawDocument(origin.key, title=None, text=lines.getvalue(), meta={"tree": tree}, format="pairs")
 
 
 def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:

@@ -136,10 +136,10 @@ def _build_entry(
     blocks = [*title_heading, *body] if body else [make_paragraph(title)]
     return RawDocument(
         identifier or default_key,
-        title or None,
-        join_blocks(blocks) + "\n",
-        meta,
-        "markdown",
+        title=title or None,
+        text=join_blocks(blocks) + "\n",
+        meta=meta,
+        format="markdown",
         other_key=default_key if identifier else None,
     )
 

@@ -95,7 +95,9 @@ def read_prose(root: Element, origin: Origin) -> RawDocument:
     blocks = prose.build_blocks()
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    return RawDocument(origin.key, prose.title or None, join_blocks(blocks) + "\n", prose.meta, "markdown")
+    return RawDocument(
+        origin.key, title=prose.title or None, text=join_blocks(blocks) + "\n", meta=prose.meta, format="markdown"
+    )
 
 
 class _XmlProseConverter:

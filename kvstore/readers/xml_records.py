@@ -54,10 +54,10 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     title = _find_label(root)
     yield RawDocument(
         origin.key,
-        title or None,
-        join_blocks([make_heading(1, title or get_local_name(root)), *blocks]) + "\n",
-        {},
-        "markdown",
+        title=title or None,
+        text=join_blocks([make_heading(1, title or get_local_name(root)), *blocks]) + "\n",
+        meta={},
+        format="markdown",
     )
 
 
@@ -88,7 +88,9 @@ def _build_document(record: Element, default_key: str) -> RawDocument:
     else:
         text = join_blocks([*([make_heading(1, title)] if title else []), *_combine_items(content)]) + "\n"
         format = "markdown"
-    return RawDocument(identifier or default_key, title or None, text, meta, format, other_key=other_key)
+    return RawDocument(
+        identifier or default_key, title=title or None, text=text, meta=meta, format=format, other_key=other_key
+    )
 
 
 def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
