@@ -29,7 +29,7 @@ from .command_options import (
 if TYPE_CHECKING:
     from kvstore.evaluation import EvaluationReport
 
-#: The maximum number of missing documents that a warning names.
+#: The maximum number of missing documents that a warning lists.
 _MAX_SHOWN_KEYS = 3
 
 

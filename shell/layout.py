@@ -213,7 +213,14 @@ class Grid:
 
 
 TABLE = Grid(" ", " | ", " ", head_rule=Rule("", "-", "+", ""))
-BOX = Grid("│ ", " │ ", " │", Rule("┌", "─", "┬", "┐"), Rule("├", "─", "┼", "┤"), Rule("└", "─", "┴", "┘"))
+BOX = Grid(
+    left="│ ",
+    separator=" │ ",
+    right=" │",
+    top_rule=Rule("┌", "─", "┬", "┐"),
+    head_rule=Rule("├", "─", "┼", "┤"),
+    foot_rule=Rule("└", "─", "┴", "┘"),
+)
 
 
 def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:

@@ -83,8 +83,12 @@ def create_ingestion(
         )
     reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
-    reader = SourceReader(destination, format, reading_options, workers, engine, limits)
-    run = _IngestRun(destination, reader, format, include_patterns, exclude_patterns, reading_options)
+    reader = SourceReader(
+        destination, format=format, options=reading_options, workers=workers, engine=engine, limits=limits
+    )
+    run = _IngestRun(
+        destination, reader, format=format, include=include_patterns, exclude=exclude_patterns, options=reading_options
+    )
 
     def run_steps() -> Generator[IngestProgress, None, None]:
         """Run the ingest and yield its progress; then report its end to the destination."""

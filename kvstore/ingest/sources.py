@@ -139,7 +139,13 @@ def find_sources(
         search.add_path(os.fspath(path))
     failures = tuple(search.failures)
     unreadable_locations = tuple(_get_location(Path(failure.place)) for failure in failures)
-    return Sources(tuple(search.files), tuple(search.coverages), search.skipped, failures, unreadable_locations)
+    return Sources(
+        files=tuple(search.files),
+        coverages=tuple(search.coverages),
+        skipped=search.skipped,
+        failures=failures,
+        unreadable_locations=unreadable_locations,
+    )
 
 
 def check_source(path: str, format: str | None = None) -> None:
@@ -242,7 +248,7 @@ class _FileSearch:
         documents. ``detected_format`` is the format that its content shows, if the content was already inspected.
         """
         format = detected_format or self._format or find_format(relative_path) or _detect_format(path)
-        self.files.append(Source(path, _escape_path(relative_path), format, root, location))
+        self.files.append(Source(path, _escape_path(relative_path), format=format, root=root, location=location))
 
     def _is_accepted_by_name(self, relative_path: str) -> bool:
         """True if a file in a folder, which the patterns accept, is ingested without inspecting its content.

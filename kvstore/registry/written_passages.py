@@ -209,7 +209,14 @@ class WrittenFact(DocumentFact[ModelTexts]):
         # No valid answer is twice as long as its passages; the rest is for the JSON around the texts.
         answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
         check = partial(self._convert_answer, passages=passages, labels=labels)
-        return StructuredPrompt(self.kind, messages, schema, check, answer_tokens, requested_schema)
+        return StructuredPrompt(
+            self.kind,
+            messages=messages,
+            schema=schema,
+            check=check,
+            answer_tokens=answer_tokens,
+            requested_schema=requested_schema,
+        )
 
     def _convert_answer(
         self, answer: Any, passages: Sequence[SourcePassage], labels: Sequence[str]
