@@ -102,7 +102,7 @@ class LanguageModel:
         self.num_refused = 0
         #: The optional fields of a request that the model rejects.
         self._rejected_fields: set[str] = set()
-        #: The size of the model's context in tokens, once its server named it.
+        #: The size of the model's context in tokens, once its server reported it.
         self._context_tokens: int | None = None
         #: True if an answer had reasoning, which counts as part of it.
         self._has_reasoned = False

@@ -44,7 +44,7 @@ from .sentence_phrases import (
 #: a sentence of the passage also says most of these.
 _WORDS_PER_MISSING_WORD = 12
 #: The minimum fraction of a statement's content words that are in the order of its sentence, and the minimum number of
-#: these words for the check. Of GPT-3.5's statements, 4 % have less; with subject and object exchanged, 26 %.
+#: these words for the check. 4 % of GPT-3.5's statements have less; with subject and object exchanged, 26 %.
 _MIN_ORDERED_FRACTION, _MIN_ORDERED_WORDS = 0.6, 3
 #: The number of consecutive words that a statement can have only once, unless they are a name.
 _SEQUENCE_WORDS = 3

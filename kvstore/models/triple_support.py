@@ -301,7 +301,9 @@ def _parse_text(text: str) -> _OrderedText:
         folded_words = list(map(fold_text, written_words))
         sentences.append(OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), phrase_ends))
     predicate_nouns = _list_predicate_nouns(sentences[0]) if sentences else set()
-    return _OrderedText(has_spaces, is_english, nouns, predicate_nouns, sentences)
+    return _OrderedText(
+        has_spaces=has_spaces, is_english=is_english, nouns=nouns, predicate_nouns=predicate_nouns, sentences=sentences
+    )
 
 
 def _list_predicate_nouns(sentence: OrderedSentence) -> set[str]:

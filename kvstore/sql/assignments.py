@@ -84,7 +84,9 @@ def parse_assignments(source: str) -> Assignments:
     query += _AGGREGATE_CHECK
     offset_map.append((len(query), 0))
     query += f"{values}))"
-    return Assignments(tuple(columns), query, source, tuple(offset_map), expression_ends)
+    return Assignments(
+        tuple(columns), query=query, source=source, offset_map=tuple(offset_map), expression_ends=expression_ends
+    )
 
 
 def _find_assignment_end(tokens: list[Token], position: int) -> int:

@@ -20,6 +20,7 @@ from .tokens import unquote
 
 #: Makes the error for an offset in the query (None: unknown) and a reason.
 MakeError = Callable[[int | None, str], StatementError]
+_UNKNOWN_POSITION = None
 
 #: Words that a misspelled word of a query is compared with.
 _SQL_WORDS = (
@@ -58,7 +59,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
     if counts:
         num_expected, num_passed = map(int, counts.groups())
         values = format_count(num_expected, "parameter value")
-        return make_error(None, f"expected {values}, one for each ?, but got {num_passed}")
+        return make_error(_UNKNOWN_POSITION, f"expected {values}, one for each ?, but got {num_passed}")
     if isinstance(error, apsw.Error):
         offset = getattr(error, "error_offset", -1)
         position = len(text.encode()[:offset].decode()) if offset >= 0 else None
@@ -69,7 +70,9 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
     if isinstance(error, OverflowError):
         return InputError("a parameter is a whole number of more than 64 bits; pass it as text")
     if isinstance(error, UnicodeDecodeError):
-        return make_error(None, "a text in the result is not valid UTF-8; hex() shows the bytes of a blob as text")
+        return make_error(
+            _UNKNOWN_POSITION, "a text in the result is not valid UTF-8; hex() shows the bytes of a blob as text"
+        )
     if isinstance(error, UnicodeEncodeError):
         return InputError("a parameter contains half of a surrogate pair, which is not valid text")
     if isinstance(error, TypeError):

@@ -73,7 +73,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         self._path, self._settings = path, dict(settings or {})
         if path is not None and store is None and embed_model is None:
             try:
-                self._open_store(None, create=False)
+                self._open_store(embedder=None, create=False)
             except StoreNotFoundError:
                 return  # created with the first vectors
         else:
