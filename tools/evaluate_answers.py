@@ -20,7 +20,7 @@ Figures, for each store, for each SET of several stores, and for all SETs togeth
 - ``auc``: how often a question with an answer has more confidence than a near miss; ``auc_plain``: of questions without
   a negation. ``near_refused_at_90``: near misses below the confidence that 90 % of the questions with an answer reach.
 - ``ece``: expected calibration error of ``confidence`` over all answers given (ten bins); right means that the first
-  sentence holds the answer. ``ece_by_chance``: the error that exact confidences would have with so few answers.
+  sentence contains the answer. ``ece_by_chance``: the error that exact confidences would have with so few answers.
 - ``cpu_ms``: processor time of an ASK, all threads, the first excepted.
 """
 

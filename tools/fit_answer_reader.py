@@ -4,7 +4,7 @@
 
 A SET is one of ``tools/evaluate_answers.py``. Only its questions in even places are used, so that the others can be
 reported. In: the signals of every sentence that the
-reader reads for a question, and whether the sentence holds the answer. Out: the weights of the score, for which a
+reader reads for a question, and whether the sentence contains the answer. Out: the weights of the score, for which a
 softmax over the sentences of a question gives the answering ones the most probability; then those of the confidence
 that the best sentence answers, a logistic model. Every set has the same total weight. ``--report`` names sets that are
 not fitted on. The weight of a sentence without the form that the question asks for is not fitted.

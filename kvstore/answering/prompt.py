@@ -157,7 +157,7 @@ def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
 def sanitize_text(text: str) -> str:
     """Remove control characters and outer white space from a document's text, and put bracketed numbers in parentheses.
 
-    A model could copy a bracketed number, and it would be taken for a citation.
+    A model could copy a bracketed number, and it would be mistaken for a citation.
     """
     return sanitize_slice(text.strip())
 

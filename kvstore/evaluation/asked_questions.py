@@ -65,12 +65,12 @@ class AskedQuestion:
 
     @property
     def is_first_right(self) -> bool:
-        """True if the first sentence holds the answer, or the whole text if the answer needs several sentences."""
+        """True if the first sentence contains the answer, or the whole text if the answer needs several sentences."""
         return self.question.is_right(self.text if self.question.is_long else self.first)
 
     @property
     def is_right(self) -> bool:
-        """True if the text holds the answer.
+        """True if the text contains the answer.
 
         If the question has a span but no answer texts, True if a citation overlaps the span.
         """
@@ -270,7 +270,7 @@ def compute_calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | No
 
 
 def simulate_calibration_error(confidences: Sequence[float]) -> float | None:
-    """Return the calibration error to expect by chance from answers with these ``confidences``; None without any.
+    """Return the calibration error to expect by chance from answers with these ``confidences``; None without answers.
 
     It is the mean :func:`compute_calibration_error` of simulations in which an answer is right with exactly the
     probability of its confidence. The error is above 0 because a bin has few answers. The random seed is fixed.

@@ -31,11 +31,11 @@ _MIN_SENTENCE_WORDS, _MIN_SENTENCE_SHARE = 8, 0.8
 class Question:
     """A question to a store.
 
-    ``is_right`` returns True if a text holds the answer. ``gold`` are the keys of the documents that have the answer:
-    all of them are needed if ``needs_all_gold``, else any of them. ``span`` is the part of the only gold document that
-    holds the answer, in bytes of its text. ``is_long`` is True if the answer does not fit into one sentence. ``part``
-    names the source of the question. ``answers`` are the texts that ``is_right`` looks for; empty if it tests
-    otherwise.
+    ``is_right`` returns True if a text contains the answer. ``gold`` are the keys of the documents that have the
+    answer: all of them are needed if ``needs_all_gold``, else any of them. ``span`` is the part of the only gold
+    document that contains the answer, in bytes of its text. ``is_long`` is True if the answer does not fit into one
+    sentence. ``part`` names the source of the question. ``answers`` are the texts that ``is_right`` looks for; empty if
+    it tests otherwise.
     """
 
     text: str

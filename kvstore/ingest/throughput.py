@@ -45,7 +45,7 @@ class Pace:
         self._add_point()
 
     def add_partial(self, size: int, file_size: int) -> None:
-        """Count ``size`` more bytes of the current file as done, up to ``file_size`` in all."""
+        """Count ``size`` more bytes of the current file as done, up to ``file_size`` in total."""
         self._current_bytes = min(self._current_bytes + size, file_size)
         self._add_point()
 

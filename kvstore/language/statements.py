@@ -331,7 +331,7 @@ class DropIndex(Statement):
 class Refresh(Statement):
     """REFRESH of everything stale, or of one index.
 
-    ``model`` writes the texts of the index, in requests of at most ``within`` tokens in all.
+    ``model`` writes the texts of the index, in requests of at most ``within`` tokens in total.
     """
 
     index: str | None = None

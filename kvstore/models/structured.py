@@ -138,7 +138,7 @@ class StructuredModel:
     def ask(self, prompt: StructuredPrompt[Result], *, max_attempts: int = _MAX_ATTEMPTS) -> Result:
         """Return the model's answer to a prompt, checked and converted.
 
-        After an invalid answer, the prompt is sent again with the error, at most ``max_attempts`` times in all. If it
+        After an invalid answer, the prompt is sent again with the error, at most ``max_attempts`` times in total. If it
         has a simpler retry prompt, that is sent instead; after several invalid answers to prompts that have a retry
         prompt, only retry prompts are sent. Raises TokenLimitError if the first request would exceed the limit,
         InvalidAnswerError if no answer was valid, and the errors of :meth:`LanguageModel.write`.

@@ -56,7 +56,7 @@ class UnigramTokenizer:
         self._split_word_cached = lru_cache(_MAX_CACHED_WORDS)(self._split_word)
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text, with the start and end tokens, at most ``max_tokens`` in all."""
+        """Return the token ids of a text, with the start and end tokens, at most ``max_tokens`` in total."""
         text = _SPACES_PATTERN.sub(" ", text.translate(self._replacements))
         text = text if text.startswith(" ") else f" {text}"
         ids: list[int] = []

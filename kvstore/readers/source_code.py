@@ -227,7 +227,7 @@ def _iter_sections(
     """Yield a heading and a code block for every stretch of a file with the same enclosing definitions.
 
     ``data`` is the content of the file, which is in the programming language ``language``. ``boundaries`` are the
-    offsets at which the definitions change. The heading has their names, or ``file_name`` without any.
+    offsets at which the definitions change. The heading has their names, or is ``file_name`` without definitions.
     """
     file_end = _Boundary(len(data), ())
     sections = [_Boundary(0, ())]

@@ -148,6 +148,6 @@ def join_flowed_lines(text: str, delete_space: bool = False) -> str:
 
 
 def get_quote_depth(line: str) -> int:
-    """Return the number of ``>`` at the beginning of a line of mail, the depth of its quotation; 0 without any."""
+    """Return the number of ``>`` at the beginning of a line of mail, the depth of its quotation."""
     prefix = _QUOTE_PREFIX_PATTERN.match(line)
     return prefix[0].count(">") if prefix else 0

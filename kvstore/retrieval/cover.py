@@ -173,7 +173,7 @@ def select_summary(
 
     ``words`` has the words of each sentence to select from, and ``documents`` its document. A greedy algorithm covers
     the words that many groups of text (such as chunks) share: ``group_counts`` has the number of groups with each word,
-    of ``num_groups`` in all. If there are more than three documents, at most two sentences of each are selected.
+    of ``num_groups`` in total. If there are more than three documents, at most two sentences of each are selected.
     """
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // _MAX_SENTENCES_PER_DOCUMENT
     selected = select_greedy_cover(

@@ -51,7 +51,7 @@ _WORD_ENDINGS = ("in", "on", "over", "by")
 _LINK_WORDS = frozenset("of for and the to in on a an at by with".split())
 #: The minimum lengths of a part of a compound, of the verb in a noun such as *lockout*, and of a clipped word.
 _MIN_PART, _MIN_VERB, _MIN_CLIPPED = 2, 3, 4
-#: The minimum number of chunks with the word that a clipped word stands for.
+#: The minimum number of chunks with the word that a clipped word abbreviates.
 _MIN_CHUNKS = 2
 #: The maximum number of unknown words for which another form is searched: each takes about 1 ms.
 _MAX_UNKNOWN_WORDS = 8

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-#: (question, key of the document that holds the answer)
+#: (question, key of the document that contains the answer)
 QUESTIONS: list[tuple[str, str]] = [
     ("Who is the principal keeper of Gannet Rock?", "lights/gannet-rock.md"),
     ("Who paid for the Widow's Beacon?", "lights/widows-beacon.md"),

@@ -263,7 +263,7 @@ class CapitalNames:
             is_unknown = key not in self._proper_nouns and not _is_identifier(word)
             if is_common or (len(run.written_words) == 1 and is_unknown):
                 run = run.drop_first()
-        has_only_common_words = all(key in self._words.common for key in run.keys)  # also if no word is left
+        has_only_common_words = all(key in self._words.common for key in run.keys)  # even if no word is left
         if has_only_common_words or not _has_long_word(run):
             return None
         if len(run.written_words) == 1 and run.keys[0].endswith(self._words.common_endings):

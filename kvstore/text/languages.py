@@ -3,7 +3,7 @@
 In: texts. Out: a language, or True or False. A text is not English if it contains more function words of other
 languages than of English, or if most of its letters belong to another script with capitals. A part with hardly any
 function words (tables, lists of names, code) has the language of the text around it, or is English if that is unknown.
-Scripts without capitals are not detected: nothing in them is taken for a name except Latin names.
+Scripts without capitals are not detected: only Latin names are recognized in them.
 
 The language of a document (:func:`detect_document_language`) is an ISO 639 code, as in ``de``. Of 630 paragraphs of
 XQuAD in six languages, 629 are detected and none is wrong, in 0.1 ms each. lingua (96 MB, 1.1 GB of memory) detects all

@@ -179,7 +179,7 @@ def read_language_file(language: str) -> Mapping[str, Any] | None:
 def load_question_words(language: str | None) -> QuestionVocabulary | None:
     """Read the question words of a language; the result is cached.
 
-    Returns None for English (also if ``language`` is None), whose words are in the code, and without a file of words.
+    Returns None for English (or None), whose words are in the code, and for a language without a word file.
     """
     data = None if language is None else read_language_file(language)
     if language is None or data is None:

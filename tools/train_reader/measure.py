@@ -38,7 +38,7 @@ Compute = Callable[[Inputs], tuple[torch.Tensor, ...]]
 
 
 class _Question(NamedTuple):
-    """A question with sentences from all articles: (title and sentence, whether it holds the answer)."""
+    """A question with sentences from all articles: (title and sentence, whether it contains the answer)."""
 
     text: str
     sentences: list[tuple[str, bool]]
@@ -77,7 +77,7 @@ class Measurement:
         `window_auc` and `exact_match` are measured on single windows. The others choose the best window of all
         articles, as a store does: `auc` is the area under the ROC curve of the scores of best windows, for questions
         with an answer against those without; `refused` is the share of the latter that are refused if 90 % of the
-        former are answered, and `first` the share of the former whose best window holds the answer.
+        former are answered, and `first` the share of the former whose best window contains the answer.
         """
         scores = np.zeros(len(self._windows))
         matches = []
@@ -111,7 +111,7 @@ def compute_question_figures(
 ) -> dict[str, float]:
     """Return `auc`, `refused` and `first`, from the score of the best window of each question.
 
-    `is_first_right` is True for each answerable question whose best window holds the answer.
+    `is_first_right` is True for each answerable question whose best window contains the answer.
     """
     threshold = np.quantile(best_scores[is_answerable], 1 - _SHARE_ANSWERED)
     return {

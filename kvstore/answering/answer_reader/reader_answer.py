@@ -149,7 +149,7 @@ def extract_part_answers(parts: Sequence[PartResult], are_answered: Sequence[boo
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that no sentence does.
 
     ``are_answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
-    included once, also if it is displayed in the paragraph of another part.
+    included once, even if it is displayed in the paragraph of another part.
     """
     text = ""
     citations: list[Citation] = []

@@ -32,7 +32,7 @@ _MAX_ATTEMPTS = 5
 def build_content(request: PageRequest) -> PageContent:
     """Return a document from one state of the store, with the spans of the arguments ``start`` and ``end`` marked.
 
-    If the store changes while the document is read, it is read again, at most five times in all. If the store changes
+    If the store changes while the document is read, it is read again, at most five times in total. If the store changes
     each time, the content of the last attempt can mix two states.
     """
     for _ in range(_MAX_ATTEMPTS):

@@ -27,7 +27,7 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
         """Put documents, replacing those with the same ids; those without text are skipped and returned as failed.
 
-        There is one commit per ``batch_size`` documents, a keyword argument (default: one in all).
+        There is one commit per ``batch_size`` documents, a keyword argument (default: one in total).
         """
         keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())

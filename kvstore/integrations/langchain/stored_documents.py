@@ -76,7 +76,7 @@ def put_documents(
 
     ``ids`` replace the ids of the documents (None: no change). Documents without an id get a random one; documents
     without text are skipped with a warning. The store records ``origin`` with each. There is one commit per
-    ``batch_size`` documents (None: one in all). Raises ArgumentError for anything but LangChain documents, and
+    ``batch_size`` documents (None: one in total). Raises ArgumentError for anything but LangChain documents, and
     InputError for a ``batch_size`` that is not at least 1.
     """
     if batch_size is not None:

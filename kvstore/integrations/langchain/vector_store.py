@@ -83,9 +83,9 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[str]:
         """Put texts, replacing those with the same ids; skip blank texts, and return the ids of the others.
 
-        There is one commit per ``batch_size`` texts (None: one in all). A ``title`` or ``source`` in the metadata also
-        becomes the title or source of the document. Raises ValueError if the number of ``metadatas`` or ``ids`` is not
-        the number of texts.
+        There is one commit per ``batch_size`` texts (None: one in total). A ``title`` or ``source`` in the metadata
+        also becomes the title or source of the document. Raises ValueError if the number of ``metadatas`` or ``ids`` is
+        not the number of texts.
         """
         _reject_arguments("add_texts", kwargs)
         text_list = list(texts)
@@ -112,7 +112,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[str]:
         """Put documents, replacing those with the same ids; return the ids of the stored documents.
 
-        Documents without text are skipped. There is one commit per ``batch_size`` documents (None: one in all).
+        Documents without text are skipped. There is one commit per ``batch_size`` documents (None: one in total).
         """
         _reject_arguments("add_documents", kwargs)
         return self._add_documents(documents, ids, batch_size)
@@ -123,7 +123,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         """Put documents, except those without text, and return the ids of the stored documents.
 
         Their origin is this namespace and the current time. ``ids`` replace the ids of the documents (None: no change).
-        There is one commit per ``batch_size`` documents (None: one in all).
+        There is one commit per ``batch_size`` documents (None: one in total).
         """
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)

@@ -110,7 +110,7 @@ def _truncate_text(text: bytes, max_bytes: int) -> str:
 
 
 def build_context_headers(value: ModelTexts | None, document: ChunkedText) -> list[str]:
-    """Return the context of each chunk, as lines to put before its text; "" for a chunk without any.
+    """Return the context of each chunk, as lines to put before its text; "" for a chunk without context.
 
     The lines are the sentences that a model wrote about the document and about the section (AutoContext of spRAG). The
     written title is the first line if the document has no title of its own. ``value`` has the model's texts about the
