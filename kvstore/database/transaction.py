@@ -313,7 +313,7 @@ class Transaction(OwnedTransaction):
         """
         edge = facts.EDGES.make_edge(child, parent, tree)
         if self._changes.find_fact(facts.EDGES, edge.key) is not None:
-            self._changes.pending.put_fact(facts.EDGES, edge.key, None)
+            self._changes.pending.put_fact(facts.EDGES, edge.key, value=None)
             return True
         self._apply()
         nodes = facts.EDGES.find_nodes(self._changes.state, edge.key)
@@ -432,7 +432,7 @@ class Transaction(OwnedTransaction):
             return False
         if existing_alias.kind != kind:
             raise _make_kind_error(existing_alias)
-        self._changes.pending.put_fact(facts.ALIASES, existing_alias.key, None)
+        self._changes.pending.put_fact(facts.ALIASES, existing_alias.key, value=None)
         return True
 
 

@@ -24,31 +24,34 @@ class Frame(NamedTuple):
     passive: bool | None = False
 
 
-_CONTAIN_FRAMES = [Frame(PART_OF, False), Frame(PART_OF, True, ("in", "within"), True)]
-_MADE_OF_FRAMES = [Frame(PART_OF, False, ("of",), True)]
+_CONTAIN_FRAMES = [
+    Frame(PART_OF, subject_is_child=False),
+    Frame(PART_OF, prepositions=("in", "within"), subject_is_child=True, passive=True),
+]
+_MADE_OF_FRAMES = [Frame(PART_OF, prepositions=("of",), subject_is_child=False, passive=True)]
 VERB_FRAMES: dict[str, list[Frame]] = {
-    "belong": [Frame(BELONGS_TO, True, ("to",))],
-    "report": [Frame(BELONGS_TO, True, ("to",))],
-    "own": [Frame(BELONGS_TO, True, ("by",), True)],
+    "belong": [Frame(BELONGS_TO, prepositions=("to",), subject_is_child=True)],
+    "report": [Frame(BELONGS_TO, prepositions=("to",), subject_is_child=True)],
+    "own": [Frame(BELONGS_TO, prepositions=("by",), subject_is_child=True, passive=True)],
     "contain": _CONTAIN_FRAMES,
     "include": _CONTAIN_FRAMES,
     "incorporate": _CONTAIN_FRAMES,
-    "encompass": [Frame(PART_OF, False)],
-    "comprise": [Frame(PART_OF, False), *_MADE_OF_FRAMES],
-    "consist": [Frame(PART_OF, False, ("of",))],
+    "encompass": [Frame(PART_OF, subject_is_child=False)],
+    "comprise": [Frame(PART_OF, subject_is_child=False), *_MADE_OF_FRAMES],
+    "consist": [Frame(PART_OF, prepositions=("of",), subject_is_child=False)],
     "compose": _MADE_OF_FRAMES,
-    "make up": [Frame(PART_OF, True), *_MADE_OF_FRAMES],
-    "divide": [Frame(PART_OF, False, ("into",), True)],
-    "subdivide": [Frame(PART_OF, False, ("into",), True)],
-    "depend": [Frame(DEPENDS_ON, True, ("on", "upon"))],
-    "rely": [Frame(DEPENDS_ON, True, ("on", "upon"))],
-    "require": [Frame(DEPENDS_ON, True)],
-    "locate": [Frame(LOCATED_IN, True, ("in", "within"), True)],
-    "situate": [Frame(LOCATED_IN, True, ("in", "within"), True)],
-    "base": [Frame(LOCATED_IN, True, ("in",), True)],
-    "lie": [Frame(LOCATED_IN, True, ("in", "within"))],
+    "make up": [Frame(PART_OF, subject_is_child=True), *_MADE_OF_FRAMES],
+    "divide": [Frame(PART_OF, prepositions=("into",), subject_is_child=False, passive=True)],
+    "subdivide": [Frame(PART_OF, prepositions=("into",), subject_is_child=False, passive=True)],
+    "depend": [Frame(DEPENDS_ON, prepositions=("on", "upon"), subject_is_child=True)],
+    "rely": [Frame(DEPENDS_ON, prepositions=("on", "upon"), subject_is_child=True)],
+    "require": [Frame(DEPENDS_ON, subject_is_child=True)],
+    "locate": [Frame(LOCATED_IN, prepositions=("in", "within"), subject_is_child=True, passive=True)],
+    "situate": [Frame(LOCATED_IN, prepositions=("in", "within"), subject_is_child=True, passive=True)],
+    "base": [Frame(LOCATED_IN, prepositions=("in",), subject_is_child=True, passive=True)],
+    "lie": [Frame(LOCATED_IN, prepositions=("in", "within"), subject_is_child=True)],
 }
-#: Verbs without a form that is also a noun; the tagger is overruled.
+#: Verbs whose forms are never nouns: a tag that says so is ignored.
 UNAMBIGUOUS_VERBS = VERB_FRAMES.keys() - {"report", "base", "divide", "lie"}
 #: Predicates that state a relation to the noun after their ``of``: its kinds, its parts, collections of it.
 KIND_NOUNS = frozenset("kind type sort form class variety species subtype category genre".split())

@@ -94,7 +94,7 @@ def _explain_statement(context: StatementContext, statement: statements.Statemen
         milliseconds = round(1000 * (time.perf_counter() - start), 3)
     if not analyze:
         return explanation
-    total_step = _make_total_step(None, milliseconds, measured_view)
+    total_step = _make_total_step(count=None, milliseconds=milliseconds, measured_view=measured_view)
     return _Explanation([*explanation.steps, total_step], explanation.hits)
 
 

@@ -220,7 +220,7 @@ def parse_by_grammar(
     try:
         tree = parser.feed_eof(_make_terminal("$END", tokens[-1]))
     except UnexpectedToken:
-        raise _make_unexpected_error(text[: tokens[-1].end], None, parser.accepts()) from None
+        raise _make_unexpected_error(text[: tokens[-1].end], token=None, expected=parser.accepts()) from None
     return Builder(text, parameters).build_statement(tree), offset_map
 
 
@@ -260,7 +260,7 @@ def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bo
     None if these are valid, because the rest decides.
     """
     parser: Any = _load_grammar().parse_interactive()
-    parameters = {token.start: Parameter("", None) for token in tokens}  # their values do not matter here
+    parameters = {token.start: Parameter(name="", value=None) for token in tokens}  # their values do not matter here
     position = 0
     condition_terminals: frozenset[str] = frozenset()
     while position < len(tokens):

@@ -172,7 +172,7 @@ def fold(text: str) -> FoldedText:
     There are no offsets (None) for ASCII, because each byte keeps its offset.
     """
     if text.isascii():
-        return FoldedText(text.lower().encode(), None)
+        return FoldedText(text.lower().encode(), offsets=None)
     data, packed_offsets = fold_pieces(text, _fold_word)
     offsets = array("Q")  # of 64 bits, as fold_pieces packs them
     offsets.frombytes(packed_offsets)

@@ -124,7 +124,7 @@ def replace_ranges(texts: Sequence[str], question: str, stem: Callable[[str], st
     """
     quantities = list(islice(find_quantities(question), _MAX_QUANTITIES))
     if not quantities:
-        return [ComparedText(text, False, False) for text in texts]
+        return [ComparedText(text, is_within=False, is_outside=False) for text in texts]
     context = _Context(frozenset(list_content_terms(question, stem)), _find_units(question), stem)
     quantities_of_texts = [list(find_quantities(text[:_MAX_TEXT])) for text in texts]
     ranges_of_texts = list(map(_find_ranges, texts, quantities_of_texts))

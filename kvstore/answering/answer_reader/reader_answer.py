@@ -159,7 +159,7 @@ def extract_part_answers(parts: Sequence[PartResult], are_answered: Sequence[boo
         separator = "\n\n" if text else ""
         if not is_answered:
             text += f"{separator}The documents do not say: {part.text}"
-            answers.append(AnswerPart(part.text, None, None, None))
+            answers.append(AnswerPart(part.text, citation=None, span=None, verdict=None))
             continue
         snippet_id = part.best_snippet_id
         if snippet_id not in paragraphs:
