@@ -19,8 +19,11 @@ _MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+
 QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
 #: The marker of a definition on the line below its term, as in PHP Markdown Extra.
 _DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
-#: The first line of an alert of GitHub Markdown.
-_ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
+#: The first line of an alert of GitHub Markdown, or of a callout of Obsidian, which can be folded.
+_ALERT_PATTERN = compile_lazily(r"^\s*\[!([A-Za-z]{2,20})\][-+]?\s*")
+#: The fences of a container of Docusaurus, VitePress or Pandoc; the first one names its kind and can have a title.
+_CONTAINER_PATTERN = compile_lazily(r"^\s*:{3,}[ \t]*\{?\.?([A-Za-z][\w-]*)\}?[ \t]*(?:\[([^\]\n]*)\]|([^\n]*))\n")
+_CONTAINER_END_PATTERN = compile_lazily(r"\n:{3,}[ \t]*$")
 #: The hyphen and line end inside a word that a formatter hyphenated.
 _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: The dots between two columns, unless a page number follows them.
@@ -37,7 +40,9 @@ _LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(
 #: images, HTML comments, and the tags of HTML elements that separate or only style text.
 _TEMPLATE_TAG_PATTERN = compile_lazily(r"\{%.{0,300}?%\}|\{\{[<%].{0,300}?[>%]\}\}", re.DOTALL)
 _ATTRIBUTE_PATTERN = compile_lazily(r"\s*\{:?\s*[#.][^{}\n]*\}\s*$")
-_FOOTNOTE_PATTERN = compile_lazily(r"\[\^[^\]\s]{1,40}\]")
+_FOOTNOTE_PATTERN = compile_lazily(r"^\s*\[\^[^\]\s]{1,40}\]:\s*|\[\^[^\]\s]{1,40}\]")
+_INLINE_FOOTNOTE_PATTERN = compile_lazily(r"\^\[([^\[\]\n]+)\]")
+_HIGHLIGHT_PATTERN = compile_lazily(r"(?<![\w=])==(?=[^\s=])([^=\n]*[^\s=])==(?![\w=])")
 _BRACKETED_LINK_PATTERN = compile_lazily(r"\[\[([^\[\]\n]+)\]\](?=\()")
 IMAGE_PATTERN = compile_lazily(r"!\[[^\[\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\[\]\n]*\])")
 _BLOCK_TAG_PATTERN = compile_lazily(
@@ -64,6 +69,8 @@ def render_inline(markdown: str) -> str:
     'The fee of the pier 1 is [a](b) < 3 pounds & not &fee;.'
     >>> render_inline("> [!NOTE]\\n> Fees rise in May.")
     'Note: Fees rise in May.'
+    >>> render_inline(":::tip Fees\\nThey ==rise==^[By 2 %.] if a==b.\\n:::"), render_inline("[^1]: In May.")
+    ('Fees: They rise (By 2 %.) if a==b.', 'In May.')
     >>> render_inline("Match `\\\\d+\\\\.` at $20\\\\,^\\\\circ$C the oven\\\\_a costs $5 \\\\- $9.")
     'Match \\\\d+\\\\. at $20\\\\,^\\\\circ$C the oven_a costs $5 - $9.'
     >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
@@ -74,6 +81,8 @@ def render_inline(markdown: str) -> str:
     markdown = _HYPHENATION_PATTERN.sub("", QUOTE_PATTERN.sub("", markdown))
     markdown = _DEFINITION_MARKER_PATTERN.sub(": ", markdown)
     markdown = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", markdown, count=1)
+    if ":::" in markdown:
+        markdown = _CONTAINER_END_PATTERN.sub("", _CONTAINER_PATTERN.sub(_label_container, markdown, count=1))
     has_formula = "$" in markdown and "\\" in markdown
     if "`" not in markdown and not has_formula:
         return to_plain_text(_strip_markup(markdown))
@@ -106,14 +115,23 @@ def _strip_markup(text: str) -> str:
     if "[" in text:
         # The text of a link can continue on the next line, and can be in brackets of its own.
         text = IMAGE_PATTERN.sub("", text.replace("\n", " "))
-        text = unwrap_links(_FOOTNOTE_PATTERN.sub("", _BRACKETED_LINK_PATTERN.sub(r"[\1]", text)))
+        text = _INLINE_FOOTNOTE_PATTERN.sub(r" (\1)", _FOOTNOTE_PATTERN.sub("", text)) if "^" in text else text
+        text = unwrap_links(_BRACKETED_LINK_PATTERN.sub(r"[\1]", text))
     if "<" in text:
         text = _AUTOLINK_PATTERN.sub(r"\1", _STYLE_TAG_PATTERN.sub("", _BLOCK_TAG_PATTERN.sub(" ", text)))
     if "_" in text:
         text = _UNDERSCORE_PATTERN.sub(r"\2", text).replace("\\_", "_")
+    if "==" in text:
+        text = _HIGHLIGHT_PATTERN.sub(r"\1", text)
     if "&" in text:
         text = _REFERENCE_PATTERN.sub(_decode_reference, text)
     return _LITERAL_STAR_PATTERN.sub(r"\\*", text) if "*" in text else text
+
+
+def _label_container(fence: re.Match[str]) -> str:
+    """Return the title of a container, or its kind, as a label of the text in it."""
+    kind, bracketed_title, title = fence.groups()
+    return f"{(bracketed_title or title or kind.capitalize()).strip().rstrip(':')}: "
 
 
 def _decode_reference(match: re.Match[str]) -> str:
