@@ -339,13 +339,13 @@ class Changes:
         introduce, new or not, by key (normal form).
         """
         linker.flush()  # so that the filter has the current addresses of the names to remove
-        removed = names.find_unintroduced()
-        if removed:
-            linker.unlink_entities(removed)
-            for key in removed.values():
+        removed_names = names.find_unintroduced()
+        if removed_names:
+            linker.unlink_entities(removed_names)
+            for key in removed_names.values():
                 self.filter.delete(key)
-            self._entities.remove(removed)
-            self.counters.entities -= len(removed)
+            self._entities.remove(removed_names)
+            self.counters.entities -= len(removed_names)
         new_keys = names.find_new_keys()
         new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new_keys)))
         self.counters.next_entity += len(new_keys)

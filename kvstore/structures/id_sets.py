@@ -27,14 +27,14 @@ def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return sorted_numbers[is_first]
 
 
-def subtract_ids(ids: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def subtract_ids(ids: npt.NDArray[Number], removed_ids: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return the distinct ids that are not in ``removed``, ascending.
 
     >>> import numpy as np
     >>> subtract_ids(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
     [5, 9]
     """
-    distinct_ids, removed_sorted = merge_distinct(ids), merge_distinct(removed)
+    distinct_ids, removed_sorted = merge_distinct(ids), merge_distinct(removed_ids)
     if not len(removed_sorted):
         return distinct_ids
     positions = np.minimum(np.searchsorted(removed_sorted, distinct_ids), len(removed_sorted) - 1)

@@ -134,8 +134,8 @@ class RestrictedChunks(Chunks):
         """Return for each id True if it belongs to a chunk of a document that the query allows, else False."""
         ids = list(chunks)
         return [
-            present and self._allowed.is_chunk_allowed(chunk)
-            for chunk, present in zip(ids, super().has_many(ids), strict=True)
+            is_present and self._allowed.is_chunk_allowed(chunk)
+            for chunk, is_present in zip(ids, super().has_many(ids), strict=True)
         ]
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:

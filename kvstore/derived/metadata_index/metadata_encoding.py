@@ -231,14 +231,14 @@ def pack_container(offsets: Iterable[int]) -> bytes:
 
     The container has the smallest of three forms: a list of offsets, runs of offsets, or one bit for each offset.
     """
-    ordered = sorted(offsets)
-    differences = list(map(sub, ordered[1:], ordered))
-    num_runs = len(ordered) - differences.count(1)  # a difference of 1 continues a run
+    sorted_offsets = sorted(offsets)
+    differences = list(map(sub, sorted_offsets[1:], sorted_offsets))
+    num_runs = len(sorted_offsets) - differences.count(1)  # a difference of 1 continues a run
     # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
-    if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
-        return records.seal(struct.pack(f"<B{len(ordered)}H", _LIST, *ordered))
+    if 2 * len(sorted_offsets) <= min(4 * num_runs, _BITMAP_BYTES - 1):
+        return records.seal(struct.pack(f"<B{len(sorted_offsets)}H", _LIST, *sorted_offsets))
     flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
-    flags[ordered] = True
+    flags[sorted_offsets] = True
     return _pack_bits(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))
 
 

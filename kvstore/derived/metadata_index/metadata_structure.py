@@ -198,8 +198,8 @@ class MetadataMaintainer:
 
         Removals, which :meth:`remove_document` collected, are written too.
         """
-        for added in delta.added:
-            self._add_document(added.record, get_language_code(added.language))
+        for added_document in delta.added:
+            self._add_document(added_document.record, get_language_code(added_document.language))
         for record, new_record in delta.changed_metadata:
             language = self._find_language(record.id)
             self._collect_set_changes(record, language, is_removed=True)

@@ -128,11 +128,11 @@ def _rank_candidates(
     are sorted by fewer chunks, then by key (normal form).
     """
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
-    selected = np.flatnonzero(scores >= min_score)
-    records = state.entities.get_many(candidates[selected].tolist())
+    selected_indexes = np.flatnonzero(scores >= min_score)
+    records = state.entities.get_many(candidates[selected_indexes].tolist())
     ranked_candidates = sorted(
         (-scores[index], counts[index], record.key, index, record.name)
-        for index, record in zip(selected.tolist(), records, strict=True)
+        for index, record in zip(selected_indexes.tolist(), records, strict=True)
     )
     return [(index, name) for *_, index, name in ranked_candidates[:limit]]
 

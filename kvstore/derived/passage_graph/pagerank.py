@@ -289,9 +289,9 @@ def _select_rows(rows: _WalkRows, mask: npt.NDArray[np.bool_]) -> _WalkRows:
     """Return the rows (weighted edges) of the nodes for which ``mask``, with a flag per node, is true."""
     nodes, bounds, neighbors, weights, costs = rows
     lengths = np.diff(bounds)
-    selected = np.repeat(mask, lengths)
+    edge_mask = np.repeat(mask, lengths)
     selected_bounds = np.concatenate(([0], np.cumsum(lengths[mask])))
-    return _WalkRows(nodes[mask], selected_bounds, neighbors[selected], weights[selected], costs[selected])
+    return _WalkRows(nodes[mask], selected_bounds, neighbors[edge_mask], weights[edge_mask], costs[edge_mask])
 
 
 class _WeightedRows:

@@ -53,10 +53,10 @@ class GraphMaintainer:
         for link, change in delta.links.items():
             self._graph.change_link(*link, change)
         rows: dict[int, EdgeRow] = {}
-        for added in delta.added:
-            self._change_title_link(added.record, 1)
-            pairs = list_triple_pairs(self._state, added.record.id)
-            rows |= self._build_rows(added.record, added.sections, added.chunks, pairs)
+        for added_document in delta.added:
+            self._change_title_link(added_document.record, 1)
+            pairs = list_triple_pairs(self._state, added_document.record.id)
+            rows |= self._build_rows(added_document.record, added_document.sections, added_document.chunks, pairs)
         for document in sorted(delta.changed_chunks):
             loaded_chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
             pairs = list_triple_pairs(self._state, document)

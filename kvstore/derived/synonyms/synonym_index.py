@@ -114,7 +114,7 @@ class _ReusedRows(NamedTuple):
 
 
 def _reuse_rows(
-    old: SynonymGraph | None, options: Mapping[str, Any], digests: Mapping[int, int], dimension: int
+    old_graph: SynonymGraph | None, options: Mapping[str, Any], digests: Mapping[int, int], dimension: int
 ) -> _ReusedRows:
     """Return the rows of the old file that can be reused; none without an old file (None).
 
@@ -122,17 +122,19 @@ def _reuse_rows(
     changed, or too many names were removed or changed, only the rows of unchanged names are reused, without pairs or
     the graph. Otherwise, rows of removed and changed names stay, with entity 0, because the graph refers to them.
     """
-    if old is None:
+    if old_graph is None:
         return _ReusedRows(np.empty(0, np.uint32), np.empty((0, dimension), np.float32), _NO_PAIRS, graph=None)
-    old_names = zip(old.entities.tolist(), old.digests.tolist(), strict=True)
+    old_names = zip(old_graph.entities.tolist(), old_graph.digests.tolist(), strict=True)
     is_unchanged = np.array([digests.get(entity) == digest for entity, digest in old_names], np.bool_)
-    entities = np.where(is_unchanged, old.entities, 0).astype(np.uint32)
+    entities = np.where(is_unchanged, old_graph.entities, 0).astype(np.uint32)
     num_outdated = len(is_unchanged) - is_unchanged.sum()
-    if old.options != options or num_outdated > MAX_DELETED_SHARE * len(is_unchanged):
-        return _ReusedRows(entities[is_unchanged], old.vectors[is_unchanged], _NO_PAIRS, graph=None)
-    is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
-    pairs = _SynonymPairs(old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged])
-    return _ReusedRows(entities, old.vectors, pairs, old.graph)
+    if old_graph.options != options or num_outdated > MAX_DELETED_SHARE * len(is_unchanged):
+        return _ReusedRows(entities[is_unchanged], old_graph.vectors[is_unchanged], _NO_PAIRS, graph=None)
+    is_pair_unchanged = is_unchanged[old_graph.first] & is_unchanged[old_graph.second]
+    pairs = _SynonymPairs(
+        old_graph.first[is_pair_unchanged], old_graph.second[is_pair_unchanged], old_graph.cosines[is_pair_unchanged]
+    )
+    return _ReusedRows(entities, old_graph.vectors, pairs, old_graph.graph)
 
 
 def _build_graph(vectors: Matrix, base_graph: HnswGraph | None, start: int) -> HnswGraph:
@@ -174,8 +176,8 @@ def _find_near_rows(
     scores = cosines(vectors[other_rows], vectors[row])
     order = np.lexsort((other_rows, -scores))
     other_rows, scores = other_rows[order], scores[order]
-    selected = (scores >= similarity) & (other_rows != row) & (entities[other_rows] != 0)
-    other_rows, scores = other_rows[selected][:_MAX_SYNONYMS], scores[selected][:_MAX_SYNONYMS]
+    is_synonym = (scores >= similarity) & (other_rows != row) & (entities[other_rows] != 0)
+    other_rows, scores = other_rows[is_synonym][:_MAX_SYNONYMS], scores[is_synonym][:_MAX_SYNONYMS]
     return _SynonymPairs(np.full(len(other_rows), row, np.uint32), other_rows, scores)
 
 

@@ -79,7 +79,7 @@ class BlockLists:
         The numbers are addresses or other integers, depending on the table.
         """
         ranges: list[Numbers] = []
-        remaining = _MAX_NUMBER if limit is None else limit
+        num_remaining = _MAX_NUMBER if limit is None else limit
         # The block that contains ``start`` may begin before it. A byte more makes the end of the key range inclusive.
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
         (first_block,) = self.view.get_last_many(self._table, [key_range]) if start else (None,)
@@ -88,10 +88,10 @@ class BlockLists:
             first_key, _ = first_block
             block_start = _get_first_number(first_key)
         for _, block in self._iter_blocks(entity, block_start):
-            numbers = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
+            numbers = block[np.searchsorted(block, np.uint64(start)) :][:num_remaining]
             ranges.append(numbers)
-            remaining -= len(numbers)
-            if remaining <= 0:
+            num_remaining -= len(numbers)
+            if num_remaining <= 0:
                 break
         return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 

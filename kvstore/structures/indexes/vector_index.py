@@ -238,29 +238,29 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return state.counters.next_chunk + _EXTEND_AFTER - num_missing
 
 
-def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions) -> _MergePlan | None:
+def _plan_merge(state: State, old_segments: ChunkSegments | None, options: _BuildOptions) -> _MergePlan | None:
     """Decide which segments of the index file the next file reuses, merges or drops; return None if nothing is new.
 
     A segment is a graph of the vectors of some chunks. Segments to be merged are verified. If one is damaged, no part
     of the file is reused.
     """
-    if old is None:
+    if old_segments is None:
         return _MergePlan()
-    num_new = sum(1 for _ in state.chunks.scan(old.stop))
+    num_new = sum(1 for _ in state.chunks.scan(old_segments.stop))
     num_live = state.counters.chunks - num_new  # chunks of the file that still exist
-    num_deleted = len(old) - num_live
-    must_rebuild = old.options != options or num_deleted > MAX_DELETED_SHARE * len(old)
-    if old.stop >= state.counters.next_chunk and not must_rebuild:
+    num_deleted = len(old_segments) - num_live
+    must_rebuild = old_segments.options != options or num_deleted > MAX_DELETED_SHARE * len(old_segments)
+    if old_segments.stop >= state.counters.next_chunk and not must_rebuild:
         return None
     # Merge the new chunks with the last segments, as long as these are not much larger than the merged ones.
-    num_unchanged, merged_size = len(old.segments), num_new
+    num_unchanged, merged_size = len(old_segments.segments), num_new
     while num_unchanged:
-        last_size = len(old.segments[num_unchanged - 1])
+        last_size = len(old_segments.segments[num_unchanged - 1])
         if not must_rebuild and last_size >= _GROWTH_FACTOR * merged_size:
             break
         num_unchanged -= 1
         merged_size += last_size
-    merged_segments = old.segments[num_unchanged:]
+    merged_segments = old_segments.segments[num_unchanged:]
     try:
         for segment in merged_segments:
             segment.verify()
@@ -269,10 +269,10 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
     rows = [segment.rows for segment in merged_segments]
     if not must_rebuild:
         base = merged_segments[0] if merged_segments and merged_segments[0].is_linked else None
-        return _MergePlan(old.parts[:num_unchanged], rows, base, old.coverage, old.parts)
-    stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
+        return _MergePlan(old_segments.parts[:num_unchanged], rows, base, old_segments.coverage, old_segments.parts)
+    stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old_segments.stop)], np.uint64)
     live_rows = [segment.select(np.isin(segment.labels, stored_ids)) for segment in rows]
-    return _MergePlan(merged_rows=live_rows, coverage=(CoveredRange(state.counters.change, old.stop),))
+    return _MergePlan(merged_rows=live_rows, coverage=(CoveredRange(state.counters.change, old_segments.stop),))
 
 
 def _read_new_rows(

@@ -101,13 +101,15 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
         counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
         layers: list[RankedNodes] = []
         for _ in range(_MAX_RETRIES + 1):
-            nearest = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
-            layers = [_select_existing_nodes(state, communities, layer, nodes) for layer, nodes in enumerate(nearest)]
+            nearest_by_layer = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
+            layers = [
+                _select_existing_nodes(state, communities, layer, nodes) for layer, nodes in enumerate(nearest_by_layer)
+            ]
             # A layer needs more if too few of its nodes exist, and not all were returned yet. Only the first layers of
             # the graph are searched.
             needs_more_flags = [
                 len(existing_nodes) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
-                for existing_nodes, nodes, layer_nodes in zip(layers, nearest, graph.nodes, strict=False)
+                for existing_nodes, nodes, layer_nodes in zip(layers, nearest_by_layer, graph.nodes, strict=False)
             ]
             if not any(needs_more_flags):
                 break

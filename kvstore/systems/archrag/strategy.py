@@ -202,12 +202,12 @@ class ArchragStrategy:
         return hits_by_layer
 
 
-def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tuple[int, float]]]:
+def _interleave_layers(communities_by_layer: Sequence[RankedNodes]) -> Iterator[tuple[int, tuple[int, float]]]:
     """Yield (layer, (community, cosine)), alternating between the layers: first the nearest community of each layer.
 
-    ``nearest`` are the ranked communities of each layer above the entities; these layers are numbered from 1.
+    ``communities_by_layer`` are the ranked communities of each layer above the entities, numbered from 1.
     """
-    for communities_of_rank in zip_longest(*nearest):
+    for communities_of_rank in zip_longest(*communities_by_layer):
         for layer, scored_community in enumerate(communities_of_rank, 1):
             if scored_community is not None:
                 yield layer, scored_community
@@ -219,11 +219,11 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
     The cosine of a node with the question is divided by the best cosine of its layer.
     """
     chunk_sources: dict[int, _ChunkSource] = {}
-    nodes_by_layer = [[node for node, _ in nearest] for nearest in layers.nearest_nodes]
+    nodes_by_layer = [[node for node, _ in nearest_nodes] for nearest_nodes in layers.nearest_nodes]
     linked_chunks = query.reading.fetch(LinkedChunksRequest(nodes_by_layer))
-    for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest_nodes, linked_chunks, strict=True)):
-        for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
-            _, best_cosine = nearest[0]
+    for layer, (nearest_nodes, chunk_groups) in enumerate(zip(layers.nearest_nodes, linked_chunks, strict=True)):
+        for (node, cosine), chunks in zip(nearest_nodes, chunk_groups, strict=True):
+            _, best_cosine = nearest_nodes[0]
             relative_cosine = max(0.0, cosine) / (best_cosine or 1.0)  # 0 cannot be a divisor
             for chunk in chunks:
                 previous = chunk_sources.get(chunk)

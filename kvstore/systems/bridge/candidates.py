@@ -156,16 +156,16 @@ class _PoolBuilder:
             (level, entity, abstracts) for level in range(self._request.depth + 1) for entity, abstracts in entities
         ]
         for level, entity, abstracts in passes:
-            capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
+            capacity, newly_visited = self._request.max_chunks - len(self.pool), set[int]()
             # One chunk more than fits shows that there are too many.
-            routes = dict(islice(self._iter_new_chunks(entity, abstracts, level, visited), capacity + 1))
+            routes = dict(islice(self._iter_new_chunks(entity, abstracts, level, newly_visited), capacity + 1))
             if len(routes) > capacity:
                 # Only now does the order of the abstracts matter: start again with sorted abstracts.
-                visited.clear()
+                newly_visited.clear()
                 sorted_abstracts = self._sort_abstracts(abstracts)
-                routes = dict(islice(self._iter_new_chunks(entity, sorted_abstracts, level, visited), capacity))
+                routes = dict(islice(self._iter_new_chunks(entity, sorted_abstracts, level, newly_visited), capacity))
             self.pool |= routes
-            self.visited_abstracts |= visited
+            self.visited_abstracts |= newly_visited
             if len(self.pool) == self._request.max_chunks:
                 return
 
@@ -181,12 +181,12 @@ class _PoolBuilder:
         return sorted(abstracts, key=get_sort_key)
 
     def _iter_new_chunks(
-        self, entity: QuestionEntity, abstracts: Sequence[_RankedAbstract], level: int, visited: set[int]
+        self, entity: QuestionEntity, abstracts: Sequence[_RankedAbstract], level: int, newly_visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
         """Yield chunks that the query allows and that are not in the pool yet, each with its route from ``entity``.
 
         They are below the ancestors and descendants ``level`` levels away from ``abstracts``, the summaries that
-        mention the entity (0: below these abstracts). Adds the abstracts that it visits to ``visited``, and skips
+        mention the entity (0: below these abstracts). Adds the abstracts that it visits to ``newly_visited``, and skips
         abstracts visited before.
         """
         allowed = self._request.allowed
@@ -198,9 +198,9 @@ class _PoolBuilder:
             self._cache_existing_chunks(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
             for start, neighbors in zip(starts, neighbor_groups, strict=True):
                 for levels, abstract in neighbors:
-                    if abstract in self.visited_abstracts or abstract in visited:
+                    if abstract in self.visited_abstracts or abstract in newly_visited:
                         continue
-                    visited.add(abstract)
+                    newly_visited.add(abstract)
                     route = AbstractRoute(entity.key, start, levels, abstract)
                     for chunk in self._iter_stored_chunks(abstract):
                         is_new = chunk not in self.pool and chunk not in yielded_chunks
@@ -266,12 +266,14 @@ class _PoolBuilder:
 
     def _cache_abstracts(self, abstracts: Iterable[int]) -> None:
         """Read the records of abstracts (summaries) into the cache, in one batch, unless they are there already."""
-        missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
-        if missing:
-            self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
+        missing_abstracts = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
+        if missing_abstracts:
+            self._abstracts.update(
+                zip(missing_abstracts, self._state.abstracts.get_many(missing_abstracts), strict=True)
+            )
 
     def _cache_existing_chunks(self, chunks: Iterable[int]) -> None:
         """Look up the chunk ids that are not in the cache yet, and cache True if the chunk exists, else False."""
-        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunk_exists]
-        if missing:
-            self._chunk_exists.update(zip(missing, self._state.chunks.has_many(missing), strict=True))
+        missing_chunks = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunk_exists]
+        if missing_chunks:
+            self._chunk_exists.update(zip(missing_chunks, self._state.chunks.has_many(missing_chunks), strict=True))

@@ -44,9 +44,9 @@ class CftStrategy:
         section 3.4).
         """
         reader = query.reading
-        nearest = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
+        nearest_request = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
         with query.trace.record_requests(reader, "vector search", "recognize entities") as (search, recognition):
-            (near_ranking, search.detail), entities = reader.fetch(nearest, RecognitionRequest(query.question))
+            (near_ranking, search.detail), entities = reader.fetch(nearest_request, RecognitionRequest(query.question))
             search.count = len(near_ranking)
             record_recognized_entities(query, entities, recognition)
         relatives = int(option(query, self, "relatives"))

@@ -60,9 +60,9 @@ def find_anchors(
     for entities in names.values():
         graph.add_keys(entities)
     with query.trace.step("anchors from units") as step:
-        nearest = graph.add_nearest(nearest_answer)
-        rows = [row for row, _ in nearest]
-        step.detail = "; ".join(f"{cosine:.3f} {quote(graph.get_text(row))}" for row, cosine in nearest)
+        nearest_units = graph.add_nearest(nearest_answer)
+        rows = [row for row, _ in nearest_units]
+        step.detail = "; ".join(f"{cosine:.3f} {quote(graph.get_text(row))}" for row, cosine in nearest_units)
         step.count = len(rows)
     return Anchors({name: [entity for entity, _ in entities] for name, entities in names.items()}, rows)
 
@@ -91,7 +91,8 @@ def _find_nearest_names(
         return {}
     requests = [NearestNamesRequest(query.embed_part(name), num_nearest) for name in unknown_names]
     entity_groups = [
-        [entity for entity, cosine in nearest or () if cosine > 0] for nearest in query.reading.fetch_all(requests)
+        [entity for entity, cosine in nearest_names or () if cosine > 0]
+        for nearest_names in query.reading.fetch_all(requests)
     ]
     keys = query.reading.fetch(EntityKeyRequest(list(chain.from_iterable(entity_groups))))
     return {

@@ -91,9 +91,11 @@ class UnitGraph:
         They come from the ``max_chunks`` chunks of each entity that are nearest to the question. The units of an entity
         are cached, so they are read only once.
         """
-        missing = [entity for entity in dict.fromkeys(entities) if entity not in self._rows_by_entity]
-        if missing:
-            request = EntityUnitsRequest(missing, max_chunks, self._query.vector, frozenset(self._known_chunks))
+        missing_entities = [entity for entity in dict.fromkeys(entities) if entity not in self._rows_by_entity]
+        if missing_entities:
+            request = EntityUnitsRequest(
+                missing_entities, max_chunks, self._query.vector, frozenset(self._known_chunks)
+            )
             ids_by_entity, batch = self._reader.fetch(request)
             self._add_units(batch)
             for entity, ids in ids_by_entity.items():
@@ -106,27 +108,25 @@ class UnitGraph:
         """
         return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
-    def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
+    def add_nearest(self, answer: NearestUnitsAnswer) -> list[tuple[int, float]]:
         """Add the units (sentences) that a search has found to the graph; return the units nearest to the question.
 
         They are returned as (row of the unit in the graph, cosine), the nearest first. Reads their texts and entities.
         """
-        self._add_units(nearest.batch)
-        rows = [self._rows_by_id[id] for id in nearest.ids]
+        self._add_units(answer.batch)
+        rows = [self._rows_by_id[id] for id in answer.ids]
         if rows:
-            contents, groups = self._reader.fetch(
-                UnitContentsRequest(nearest.ids), MentionedEntitiesRequest(nearest.ids)
-            )
+            contents, groups = self._reader.fetch(UnitContentsRequest(answer.ids), MentionedEntitiesRequest(answer.ids))
             self._contents.update(zip(rows, contents, strict=True))
             self._add_entities(rows, groups)
-        return list(zip(rows, nearest.cosines, strict=True))
+        return list(zip(rows, answer.cosines, strict=True))
 
     def load_entities(self, rows: Iterable[int]) -> None:
         """Read the entities that the units (sentences) in some rows mention, in one batch, for :meth:`get_entities`."""
-        missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
-        if missing:
+        missing_rows = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
+        if missing_rows:
             self._add_entities(
-                missing, self._reader.fetch(MentionedEntitiesRequest([self.ids[row] for row in missing]))
+                missing_rows, self._reader.fetch(MentionedEntitiesRequest([self.ids[row] for row in missing_rows]))
             )
 
     def get_entities(self, row: int) -> list[int]:
@@ -149,10 +149,10 @@ class UnitGraph:
 
         :meth:`get_text` and :meth:`get_word_mask` need them.
         """
-        missing = [row for row in dict.fromkeys(rows) if row not in self._contents]
-        if missing:
-            contents = self._reader.fetch(UnitContentsRequest([self.ids[row] for row in missing]))
-            self._contents.update(zip(missing, contents, strict=True))
+        missing_rows = [row for row in dict.fromkeys(rows) if row not in self._contents]
+        if missing_rows:
+            contents = self._reader.fetch(UnitContentsRequest([self.ids[row] for row in missing_rows]))
+            self._contents.update(zip(missing_rows, contents, strict=True))
 
     def get_text(self, row: int) -> str:
         """Return the text of the unit (sentence) in a row; :meth:`load_contents` must have read it."""

@@ -224,8 +224,10 @@ class Units:
             id, score = candidate
             return -score, *self._get_sort_key(id)
 
-        nearest = sorted(candidates, key=get_sort_key)[:count]
-        return np.array([id for id, _ in nearest], np.uint64), np.array([score for _, score in nearest], np.float32)
+        best_units = sorted(candidates, key=get_sort_key)[:count]
+        return np.array([id for id, _ in best_units], np.uint64), np.array(
+            [score for _, score in best_units], np.float32
+        )
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """Return, for each of these units (sentences), the entities in it or in its document's title, ascending."""
@@ -273,13 +275,13 @@ class Units:
         are removed from it.
         """
         cache, document_ids = self._documents, dict.fromkeys(documents)
-        missing = [document for document in document_ids if document not in cache]
-        if missing:
-            if len(cache) + len(missing) > _MAX_CACHED_DOCUMENTS:
+        missing_documents = [document for document in document_ids if document not in cache]
+        if missing_documents:
+            if len(cache) + len(missing_documents) > _MAX_CACHED_DOCUMENTS:
                 cache = {document: cache[document] for document in document_ids if document in cache}
-            records = self._state.documents.get_many(missing)
+            records = self._state.documents.get_many(missing_documents)
             chunks = iter(self._state.chunks.get_many(id for record in records.values() for id in record.chunk_ids()))
-            for document, derived_part in zip(missing, self._parts.find_many(missing), strict=True):
+            for document, derived_part in zip(missing_documents, self._parts.find_many(missing_documents), strict=True):
                 chunk_records = list(islice(chunks, records[document].chunk_count))
                 cache[document] = _DocumentUnits(self._state, records[document], chunk_records, derived_part)
             self._documents = cache
@@ -325,10 +327,12 @@ class Units:
 
         If the cache would be too large, it is emptied first.
         """
-        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._name_spans]
-        if len(missing) + len(self._name_spans) > _MAX_CACHED_CHUNKS:
+        missing_chunks = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._name_spans]
+        if len(missing_chunks) + len(self._name_spans) > _MAX_CACHED_CHUNKS:
             self._name_spans = {}
-        self._name_spans.update(zip(missing, self._state.mentions.get_outermost_in_chunks(missing), strict=True))
+        self._name_spans.update(
+            zip(missing_chunks, self._state.mentions.get_outermost_in_chunks(missing_chunks), strict=True)
+        )
 
     def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Yield (entity, start, end) for each name in the chunk of a unit (sentence) that is not part of a longer name.

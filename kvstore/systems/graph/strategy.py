@@ -213,9 +213,9 @@ def _read_walk_inputs(
             nearest_answer, counts, triples, entity_degrees, start_rows = query.reading.fetch_all(
                 [nearest_request, *requests]
             )
-            nearest, step.detail = nearest_answer  # the ranking, and how it was computed
-            step.count = len(nearest)
-        bias = build_query_bias(nearest_request, nearest, bias_strength)
+            nearest_ranking, step.detail = nearest_answer  # the ranking, and how it was computed
+            step.count = len(nearest_ranking)
+        bias = build_query_bias(nearest_request, nearest_ranking, bias_strength)
     node_degrees = dict(zip(entity_nodes, entity_degrees.total.tolist(), strict=True))
     return _WalkInputs(
         terms=words.list_lookup_terms(counts),

@@ -118,9 +118,9 @@ def _find_new_edges(
     """
     count = len(vectors)
     # Some of the nearest are already joined by edges, so more are needed than are added (-1: no more neighbors).
-    nearest = find_near_rows(vectors, int(_CANDIDATE_FACTOR * max_neighbors) + 1)
-    first = np.repeat(np.arange(count), nearest.shape[1])
-    neighbors = nearest.ravel()
+    neighbor_rows = find_near_rows(vectors, int(_CANDIDATE_FACTOR * max_neighbors) + 1)
+    first = np.repeat(np.arange(count), neighbor_rows.shape[1])
+    neighbors = neighbor_rows.ravel()
     is_valid = neighbors >= 0
     first, neighbors = first[is_valid], neighbors[is_valid]
     cosines = _compute_cosines(vectors, first, neighbors)

@@ -186,8 +186,8 @@ class Communities(StoredCommunities):
         A name that contains another one, or is contained in it, is skipped.
         """
         titles = self._cache.titles
-        missing = [community for community in dict.fromkeys(communities) if community not in titles]
-        members = self.list_strongest_members(missing, MAX_TITLE_CANDIDATES)
+        missing_communities = [community for community in dict.fromkeys(communities) if community not in titles]
+        members = self.list_strongest_members(missing_communities, MAX_TITLE_CANDIDATES)
         # The first few names usually suffice, since few names contain each other.
         first_entities = list(
             dict.fromkeys(entity for entities in members for entity in entities[: MAX_TITLE_NAMES + 1])
@@ -195,7 +195,7 @@ class Communities(StoredCommunities):
         names = dict(
             zip(first_entities, (record.name for record in self._state.entities.get_many(first_entities)), strict=True)
         )
-        for community, entities in zip(missing, members, strict=True):
+        for community, entities in zip(missing_communities, members, strict=True):
             titles[community] = build_title(
                 names[entity] if entity in names else self._state.entities.get(entity).name for entity in entities
             )
@@ -366,15 +366,15 @@ class Communities(StoredCommunities):
         """
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
-        nearest: list[tuple[int, float]] = []
+        nearest_communities: list[tuple[int, float]] = []
         # Usually, the first few communities include enough suitable ones; otherwise, all are sorted.
         for community in iter_largest_indexes(scores, expected_count=4 * count):
-            if len(nearest) == count:
+            if len(nearest_communities) == count:
                 break
             is_candidate = self.is_visible(community) if candidates is None else community in candidates
             if is_candidate:
-                nearest.append((community, float(scores[community])))
-        return nearest
+                nearest_communities.append((community, float(scores[community])))
+        return nearest_communities
 
     # Reading rows -----------------------------------------------------------------------------------------------------
 

@@ -344,8 +344,8 @@ def _select_summary(candidates: Sequence[_CandidateSentence]) -> list[_Candidate
         words_by_chunk.setdefault(sentence.span.chunk, set()).update(sentence.words.words)
     chunk_counts = Counter(word for chunk_words in words_by_chunk.values() for word in chunk_words)
     words = [sentence.words for sentence in candidates]
-    selected = select_summary(words, documents, chunk_counts, len(words_by_chunk), MAX_SUMMARY_WORDS)
-    return [candidates[index] for index in selected]
+    selected_indexes = select_summary(words, documents, chunk_counts, len(words_by_chunk), MAX_SUMMARY_WORDS)
+    return [candidates[index] for index in selected_indexes]
 
 
 class _ChunkReader:

@@ -144,14 +144,14 @@ def _iter_descriptions(communities: Communities, community: int, span_texts: Seq
 
 def _select_fitting(sources: Iterable[_SourceText], max_tokens: int) -> tuple[list[_SourceText], int]:
     """Return the sources that fit into ``max_tokens`` tokens, in order, and the tokens that they use; skip others."""
-    selected: list[_SourceText] = []
+    selected_sources: list[_SourceText] = []
     used_tokens = 0
     for source in sources:
         num_tokens = token_estimate(source.text) + _FRAME_TOKENS
         if used_tokens + num_tokens <= max_tokens:
-            selected.append(source)
+            selected_sources.append(source)
             used_tokens += num_tokens
-    return selected, used_tokens
+    return selected_sources, used_tokens
 
 
 def _iter_supported_findings(

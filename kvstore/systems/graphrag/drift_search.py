@@ -131,15 +131,15 @@ class DriftStrategy:
         searched for again.
         """
         rounds: list[list[LocalResult]] = []
-        visited = {start.entity for start in starts}
+        visited_entities = {start.entity for start in starts}
         width = int(option(query, self, "width"))
         num_rounds = int(option(query, self, "rounds"))
-        entities = _select_unvisited(_iter_strongest_members(primer), visited, width) if num_rounds else []
+        entities = _select_unvisited(_iter_strongest_members(primer), visited_entities, width) if num_rounds else []
         names = query.reading.fetch(EntityKeyRequest(entities))
         for round_number in range(1, num_rounds + 1):
             if not names:
                 break
-            visited.update(names)
+            visited_entities.update(names)
             with query.trace.step(f"follow-up {round_number}") as step:
                 next_starts = [StartEntity(entity, key, weight=1.0, is_named=False) for entity, key in names.items()]
                 results = search_locally(query, [LocalSearch([start]) for start in next_starts], _NUM_FUSED)
@@ -148,7 +148,7 @@ class DriftStrategy:
             rounds.append(results)
             if round_number < num_rounds:
                 top_rankings = [result.ranking[:_NUM_LEADING_CHUNKS] for result in results]
-                near_entities = find_near_entities(query, top_rankings, visited, width)
+                near_entities = find_near_entities(query, top_rankings, visited_entities, width)
                 names = {start.entity: start.key for start in near_entities}
         return rounds
 
@@ -170,15 +170,15 @@ def _iter_strongest_members(communities: Iterable[NearbyCommunity]) -> Iterator[
         yield from (member for member in members_of_rank if member is not None)
 
 
-def _select_unvisited(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
+def _select_unvisited(entities: Iterable[int], visited_entities: Container[int], limit: int) -> list[int]:
     """Return the first ``limit`` distinct entities that are not in ``visited``."""
-    selected: dict[int, None] = {}
+    selected_entities: dict[int, None] = {}
     for entity in entities:
-        if entity not in visited:
-            selected[entity] = None
-        if len(selected) == limit:
+        if entity not in visited_entities:
+            selected_entities[entity] = None
+        if len(selected_entities) == limit:
             break
-    return list(selected)
+    return list(selected_entities)
 
 
 def _fuse_rounds(query: Query, rounds: Iterable[Sequence[LocalResult]]) -> Ranking:

@@ -188,14 +188,14 @@ def find_question_entities(query: Query) -> list[StartEntity]:
 
 
 def find_near_entities(
-    query: Query, rankings: Iterable[Ranking], excluded: Container[int], limit: int
+    query: Query, rankings: Iterable[Ranking], excluded_entities: Container[int], limit: int
 ) -> list[StartEntity]:
     """Return at most ``limit`` of the entities that rank highest in rankings of chunks, best first.
 
     Each mention in a chunk's own text, not in its title or heading, adds to the score of the entity: its rarity times
-    the chunk's score relative to the best. Entities in ``excluded`` are skipped.
+    the chunk's score relative to the best. Entities in ``excluded_entities`` are skipped.
     """
-    scores = _score_entities(query, rankings, excluded)
+    scores = _score_entities(query, rankings, excluded_entities)
     candidates = _select_highest(scores, limit)
     if not candidates:
         return []
@@ -208,11 +208,11 @@ def find_near_entities(
     ]
 
 
-def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Container[int]) -> dict[int, float]:
+def _score_entities(query: Query, rankings: Iterable[Ranking], excluded_entities: Container[int]) -> dict[int, float]:
     """Return the scores of the entities that ranked chunks mention in their text, not only in headings, by entity.
 
     Each mention adds the rarity of the entity times the chunk's score relative to the best of its ranking. Entities in
-    ``excluded`` are skipped.
+    ``excluded_entities`` are skipped.
     """
     scores: dict[int, float] = {}
     rankings = list(filter(None, rankings))
@@ -223,7 +223,7 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
         max_score = max(score for _, score in ranking) or 1.0  # not 0, because it is a divisor
         for (_, score), mentions in zip(ranking, _iter_own_mentions(query, neighborhood), strict=True):
             for entity, rarity in mentions:
-                if entity not in excluded:
+                if entity not in excluded_entities:
                     scores[entity] = scores.get(entity, 0.0) + rarity * max(0.0, score) / max_score
     return scores
 

@@ -135,9 +135,11 @@ class StoredCommunities:
 
     def preload(self, communities: Sequence[int]) -> None:
         """Read the records of communities into the cache, all together. Raises CorruptionError if one is missing."""
-        missing = [community for community in communities if community not in self._records]
+        missing_communities = [community for community in communities if community not in self._records]
         for community, row in zip(
-            missing, self._rows.get_many(COMMUNITIES, list(map(records.encode_u32, missing))), strict=True
+            missing_communities,
+            self._rows.get_many(COMMUNITIES, list(map(records.encode_u32, missing_communities))),
+            strict=True,
         ):
             if row is None:
                 raise _make_missing_error(community)

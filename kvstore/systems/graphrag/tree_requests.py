@@ -139,9 +139,10 @@ class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
         # Rounded, so that cosines that differ only by rounding errors tie.
         scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(_DECIMALS)
         if self.rarities:
-            nearest = find_best_indexes(ids, scores, _NUM_SCORED_REPORTS)
-            scores[nearest] += [
-                score_terms(terms, self.rarities) for terms in _get_terms(state, communities, ids[nearest].tolist())
+            nearest_indexes = find_best_indexes(ids, scores, _NUM_SCORED_REPORTS)
+            scores[nearest_indexes] += [
+                score_terms(terms, self.rarities)
+                for terms in _get_terms(state, communities, ids[nearest_indexes].tolist())
             ]
         factors = 1 + tree.ratings[ids] / 100  # ten times a rating from 0 to 10
         return ScoredCommunities(

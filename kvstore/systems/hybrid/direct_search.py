@@ -172,11 +172,11 @@ def search_by_vector(query: Query, other_requests: Sequence[ReadRequest[Any]] = 
 
     Takes one round of reads. The answers to ``other_requests``, which are sent in the same round, are returned too.
     """
-    nearest = NearestChunksRequest(query.vector, max(_NUM_CANDIDATES, query.reach), query.allowed)
+    nearest_request = NearestChunksRequest(query.vector, max(_NUM_CANDIDATES, query.reach), query.allowed)
     words = parse_question_words(query.question, query.stem)
     with query.trace.step("vector search") as step:
         (ranking, step.detail), counts, *answers = query.reading.fetch_all(
-            [nearest, build_count_request(words), *other_requests]
+            [nearest_request, build_count_request(words), *other_requests]
         )
         step.count = len(ranking)
     return DenseSearch(ranking, words, counts), answers
@@ -330,10 +330,10 @@ def _collect_cosines(
     if word_search.cosines is not None:
         for (chunk, _), cosine in zip(word_search.ranking, word_search.cosines.tolist(), strict=True):
             known_cosines.setdefault(chunk, cosine)
-    missing = np.array([chunk for chunk in chunks.tolist() if chunk not in known_cosines], np.uint64)
-    if len(missing):
-        cosines = query.reading.fetch(CosineRequest(missing, query.vector))
-        known_cosines.update(zip(missing.tolist(), cosines.tolist(), strict=True))
+    missing_chunks = np.array([chunk for chunk in chunks.tolist() if chunk not in known_cosines], np.uint64)
+    if len(missing_chunks):
+        cosines = query.reading.fetch(CosineRequest(missing_chunks, query.vector))
+        known_cosines.update(zip(missing_chunks.tolist(), cosines.tolist(), strict=True))
     return np.array([known_cosines[chunk] for chunk in chunks.tolist()], np.float64)
 
 

@@ -197,8 +197,8 @@ class _NodeReader:
 
     def load_abstracts(self, abstracts: Iterable[int]) -> None:
         """Read the records of abstracts (summaries) into the cache."""
-        missing = list(dict.fromkeys(abstract for abstract in abstracts if abstract not in self._abstracts))
-        self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
+        missing_abstracts = list(dict.fromkeys(abstract for abstract in abstracts if abstract not in self._abstracts))
+        self._abstracts.update(zip(missing_abstracts, self._state.abstracts.get_many(missing_abstracts), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return the abstracts (summaries) above each chunk, from the lowest to the abstract of its document.

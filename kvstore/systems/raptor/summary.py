@@ -115,21 +115,21 @@ def _select_sentences(
     """
     question_words = () if query.asks_for_overview else extract_question_words(query.question)
     weights = compute_word_weights(sentences, question_words)
-    selected = select_cover(sentences, max_tokens, weights=weights)
+    selected_sentences = select_cover(sentences, max_tokens, weights=weights)
     group_weights: dict[int | None, float] = {}
-    for sentence in selected:
+    for sentence in selected_sentences:
         weight = math.fsum(weights[word] for word in set(sentence.words.words))
         group = get_group(sentence)
         group_weights[group] = group_weights.get(group, 0.0) + weight
     if len(group_weights) > query.top:
         top_groups = set(sorted(group_weights, key=lambda group: -group_weights[group])[: query.top])
-        selected = select_cover(
+        selected_sentences = select_cover(
             [sentence for sentence in sentences if get_group(sentence) in top_groups], max_tokens, weights=weights
         )
-    covered_words = {word for sentence in selected for word in sentence.words.words}
+    covered_words = {word for sentence in selected_sentences for word in sentence.words.words}
     covered_weight = math.fsum(weights[word] for word in covered_words)
     total_weight = math.fsum(weights.values())
-    return selected, covered_weight / total_weight if total_weight else 0.0
+    return selected_sentences, covered_weight / total_weight if total_weight else 0.0
 
 
 class _DocumentOverview:
@@ -148,13 +148,13 @@ class _DocumentOverview:
         """Return the group of a sentence in this overview: its document."""
         return sentence.document
 
-    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
+    def iter_parts(self, selected_sentences: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
         """Yield a hit, without a rank or score, for each part of a document that has selected sentences.
 
         Documents are split further as long as this leaves at most ``limit`` parts.
         """
         sentences_by_document: dict[int, list[CoverSentence]] = {}
-        for sentence in selected:
+        for sentence in selected_sentences:
             sentences_by_document.setdefault(sentence.document, []).append(sentence)
         records = [record for record in self._documents if record.id in sentences_by_document]
         for record, parts in zip(records, self._reader.fetch(DocumentPartsRequest(records, limit)), strict=True):
@@ -190,20 +190,20 @@ class _TopicOverview:
         """
         return next(reversed(self._topics_by_chunk[sentence.chunk]), None)
 
-    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
+    def iter_parts(self, selected_sentences: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
         """Yield a hit, without a rank or score, for each topic that has selected sentences.
 
         Large topics are replaced by their children as long as this leaves at most ``limit`` topics. Sentences of chunks
         in no topic form one more hit.
         """
-        groups = {self.get_group(sentence) for sentence in selected}
+        groups = {self.get_group(sentence) for sentence in selected_sentences}
         roots = sorted(group for group in groups if group is not None)
         titles, positions = self._reader.fetch(
             TopicsWithinLimitRequest(roots, limit),
-            ChunkPositionsRequest(list(dict.fromkeys(sentence.chunk for sentence in selected))),
+            ChunkPositionsRequest(list(dict.fromkeys(sentence.chunk for sentence in selected_sentences))),
         )
         sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
-        for sentence in selected:
+        for sentence in selected_sentences:
             topic = next((topic for topic in self._topics_by_chunk[sentence.chunk] if topic in titles), None)
             sentences_by_topic.setdefault(topic, []).append(sentence)
         for topic, topic_sentences in sentences_by_topic.items():  # in order of the first sentence of each

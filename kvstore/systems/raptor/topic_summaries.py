@@ -199,8 +199,8 @@ def _select_sentences(
     """
     documents: list[int] = chunks.documents[[sentence.chunk_index for sentence in sentences]].tolist()
     words = [sentence.words for sentence in sentences]
-    selected = select_summary(words, documents, member_counts, num_members, MAX_SUMMARY_WORDS)
-    return [sentences[index] for index in selected]
+    selected_indexes = select_summary(words, documents, member_counts, num_members, MAX_SUMMARY_WORDS)
+    return [sentences[index] for index in selected_indexes]
 
 
 def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:

@@ -117,8 +117,8 @@ class Topics:
 
         Raises CorruptionError if one is missing.
         """
-        missing = [topic for topic in topics if topic not in self._topics]
-        for topic, row in zip(missing, self._iter_rows(missing), strict=True):
+        missing_topics = [topic for topic in topics if topic not in self._topics]
+        for topic, row in zip(missing_topics, self._iter_rows(missing_topics), strict=True):
             self._topics[topic] = self._parse_topic(topic, row)
         return self._topics
 

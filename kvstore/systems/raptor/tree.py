@@ -38,10 +38,10 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
     This is the collapsed tree retrieval of RAPTOR. Ancestors are summaries of chunks: abstracts and topics.
     ``strategy`` is the name that the evidence shows.
     """
-    nearest = _find_nearest_chunks(query)
+    nearest_chunks = _find_nearest_chunks(query)
     with query.trace.step("collapse tree") as step:
-        nodes, step.count = query.reading.fetch(ChunkAncestorsRequest(nearest, query.vector))
-        step.detail = f"the {len(nearest)} nearest chunks and the nodes above them"
+        nodes, step.count = query.reading.fetch(ChunkAncestorsRequest(nearest_chunks, query.vector))
+        step.detail = f"the {len(nearest_chunks)} nearest chunks and the nodes above them"
     return _build_evidence(query, strategy, nodes)
 
 
@@ -52,10 +52,10 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     roots are topics if there are any, otherwise the abstracts (summaries) of documents. ``strategy`` is the name that
     the evidence shows.
     """
-    nearest = _find_nearest_chunks(query)
+    nearest_chunks = _find_nearest_chunks(query)
     nodes: list[TreeNode] = []
     with query.trace.step("go down") as step:
-        level = query.reading.fetch(ChunkRootsRequest(nearest, query.vector))
+        level = query.reading.fetch(ChunkRootsRequest(nearest_chunks, query.vector))
         counts: list[str] = []
         while level:
             best = _sort_nodes(query.reading, level)[:width]
