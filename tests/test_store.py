@@ -519,6 +519,8 @@ def test_origins_are_set_without_storing_documents_again(store: kvstore.Store) -
     assert ("tea", changed["tea"]) in store.execute("SELECT key, changed FROM documents").fetchall()
     with pytest.raises(errors.ArgumentError, match="an origin must be a string or None, not 7"):
         store.set_origins({"tea": 7})
+    with pytest.raises(errors.ArgumentError, match="an origin must be text that can be written as UTF-8"):
+        store.set_origins({"tea": "\udcff"})
 
 
 def test_many_documents_are_one_change(store: kvstore.Store) -> None:

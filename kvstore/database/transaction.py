@@ -138,6 +138,8 @@ class Transaction(OwnedTransaction):
             check_text("a key", key)
             if not isinstance(origin, str | None):
                 raise ArgumentError(f"an origin must be a string or None, not {origin!r}")
+            if origin:
+                check_text("an origin", origin)
             num_moved += int(self._changes.set_origin(key, origin))
         return num_moved
 
