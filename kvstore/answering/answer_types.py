@@ -198,7 +198,7 @@ _DEFINITION_PATTERN = compile_lazily(
     (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: The nouns of the qualities that "how" and an adjective ask for, which a table names instead of the adjective.
+#: The nouns of the qualities that "how" and an adjective ask for, which a table uses instead of the adjective.
 _QUALITIES = {
     "heavy": "weight", "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth",
     "thick": "thickness", "fast": "speed", "loud": "noise", "hot": "temperature", "cold": "temperature", "old": "age",
@@ -369,8 +369,8 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
 def asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
     """True if a question asks for all persons of a list, and not for one of them.
 
-    This is the case if the question asks for a person, ``item`` (an item of the list) names one, and the ``heading`` of
-    the list has words from the question, but the item has none.
+    This is the case if the question asks for a person, ``item`` (an item of the list) mentions one, and words
+    from the question are in the ``heading`` of the list, but not in the item.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
     >>> [asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]

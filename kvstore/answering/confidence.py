@@ -97,10 +97,10 @@ class Confidence:
     store. ``unknown`` lists the names with a term that occurs in no chunk.
 
     If the answer reader read the passages, ``reading`` is its estimate of the probability that the best sentence
-    answers the question, ``missing_kind`` is True if that sentence lacks what the question asks for (such as an amount
-    of money), and ``value`` is the probability that this sentence answers the question.
+    answers the question. ``missing_kind`` is True if this sentence lacks what the question asks for (such as an amount
+    of money). ``value`` is then the probability that this sentence answers the question.
 
-    ``formless`` names what the question asks for (such as a telephone number) if its form is recognizable and no
+    ``formless`` is what the question asks for (such as a telephone number) if its form is recognizable and no
     passage contains it. ``overview`` is True if the question asks for an overview and the hits are one; the other
     signals then do not matter.
     """

@@ -214,7 +214,7 @@ def put_best_first(
     snippets = passages[passage_index].snippets
     is_table_row = bool(snippets[index].cell_text)
     first = find_required_start(snippets, index)
-    if snippets[first].needs_subject:  # the sentence before names its subject
+    if snippets[first].needs_subject:  # the sentence before mentions its subject
         first = max(first - 1, best_excerpt.first)
     last = index if is_table_row else best_excerpt.last
     ordered_excerpts = [
@@ -450,7 +450,7 @@ def _format_labels(
 ) -> str:
     """Return the title, headings and caption to display before the ``snippets`` of an excerpt, joined by ``>``.
 
-    The title is needed if the first snippet does not name its subject. All headings are needed if it is an item or a
+    The title is needed if the first snippet does not mention its subject. All headings are needed if it is an item or a
     row: an item means the opposite below "What to do" and "What not to do". A title or heading is also displayed if it
     has a term (stemmed word) of the question, or the ``answer``, that the excerpt lacks. Long ones and those that add
     no term are omitted. The file name can replace a missing title.

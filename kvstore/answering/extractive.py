@@ -69,7 +69,7 @@ _WEIGHTS |= {"text_tokens": 1.5, "term_tokens": 3.0}
 _WEIGHTS |= {"field": 2.0}
 #: A list of changes describes former states; a question is about the current one unless it asks for changes.
 _WEIGHTS |= {"changelog": -3.0}
-#: Chosen on questions about private folders. A question in a document rarely answers one. If the question names a
+#: Chosen on questions about private folders. A question in a document rarely answers one. If the question mentions a
 #: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
 #: A newer version of the same document, such as a policy of another year, has been retrieved too.

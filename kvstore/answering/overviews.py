@@ -46,7 +46,7 @@ _LISTING = "documents"
 _PARTIAL = ", among them"
 #: The number of chunks at the start of a document that can contain its opening sentence.
 _NUM_OPENING_CHUNKS = 2
-#: The number of lines at the start of a document without a title that name it, and of documents whose lines are read.
+#: The number of first lines that identify a document without a title, and of documents whose lines are read.
 _NUM_OPENING_LINES, _MAX_UNTITLED_DOCUMENTS = 2, 200
 #: The numbers of words of an opening sentence. Shorter and longer ones are often letterheads and lists.
 _MIN_OPENING_WORDS, _MAX_OPENING_WORDS = 4, 40

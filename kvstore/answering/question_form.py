@@ -74,7 +74,7 @@ _FACT_WORD_PATTERN = compile_lazily(
 _MAX_TOPIC_WORDS = 6
 #: A part that consists of asking words: "by when?", "in which room?".
 _ELLIPSIS_PATTERN = compile_lazily(rf"{_START}(?:\s+(?!(?:{_AUXILIARIES})\b)[\w'’-]+){{0,2}}\?", re.IGNORECASE)
-#: A part that only names a quality or a quantity: "How long", "how many liters".
+#: A part that only mentions a quality or a quantity: "How long", "how many liters".
 _QUALITY_PATTERN = compile_lazily(
     rf"(?:(?:{_PREPOSITIONS})\s+)?how(?:\s+(?!(?:{_AUXILIARIES})\b)[\w'’-]+){{1,2}}", re.IGNORECASE
 )

@@ -345,7 +345,7 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
             fields = [f"{name}: {cell}" if name else cell for name, cell in zip(names, cells, strict=False) if cell]
             if len(fields) == 2 and header and not any(header):  # a table of properties has their names in its rows
                 fields = [f"{fields[0].removesuffix(':')}: {fields[1]}"]
-            # Without a name in its first column, a header names the things that the rows compare.
+            # Without a name in its first column, a header lists the things that the rows compare.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
             row_end = offset + len(line.rstrip())
             yield Snippet(

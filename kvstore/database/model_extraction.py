@@ -58,8 +58,8 @@ class ExtractionForecast:
     """The forecast of an extraction.
 
     ``passages`` is the number of passages to write about, ``calls`` the number of requests, and ``tokens`` the number
-    of tokens that they send, approximately. ``written`` is the number of passages that already have a text, ``copied``
-    the number of passages that get the text of the same passage in a different document, and ``left`` the number of
+    of tokens that they send, approximately. ``written`` is the number of passages that already have a text. ``copied``
+    is the number of passages that get the text of the same passage in a different document. ``left`` is the number of
     passages that would remain without a text. ``room`` is the token limit, or None without a limit.
     """
 
@@ -142,7 +142,7 @@ class ModelExtraction:
     """One EXTRACT on a store.
 
     ``kind`` is the kind of text to write. ``share`` (a fraction of all tokens to send) or ``within`` (a number of
-    tokens) limits what is sent, and ``by`` names the method that chooses the passages. ``where`` with ``parameters`` is
+    tokens) limits what is sent, and ``by`` is the method that chooses the passages. ``where`` with ``parameters`` is
     the condition on the documents to use, None for all.
     """
 

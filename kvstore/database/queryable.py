@@ -430,10 +430,10 @@ class Queryable(ABC):
         """Answer a question with citations: with the language model ``model``, else the session's, else extractively.
 
         If the confidence (:meth:`weigh`) is below the ``least_confidence`` setting, no model is called, and
-        ``abstained`` is true: the answer says that the documents do not contain it, and shows the sentences nearest to
-        the question. It also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
-        ``words`` (1 to 10,000) is the maximum number of words in an extractive answer; only its first sentence may be
-        longer.
+        ``abstained`` is true: the text says that the documents do not contain the answer, and the sentences nearest to
+        the question follow. It also abstains, with confidence 0, if no model answers and no chunk has a sentence to
+        quote. ``words`` (1 to 10,000) is the maximum number of words in an extractive answer; only its first sentence
+        may be longer.
 
         ``on_text`` is called with each piece of text as the model writes it; joined, the pieces are the answer's text.
         If the model's server is down, busy, too slow or stops midway, the answer is extractive and its ``problem``

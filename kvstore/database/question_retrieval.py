@@ -1,4 +1,4 @@
-"""The retrieval of evidence for a question: the strategy that the clauses name, its query, and what it finds.
+"""The retrieval of evidence for a question: the strategy that the clauses select, its query, and the evidence.
 
 In: a session of an open store, a state, a question and its clauses. Out: the strategy and the query, and then the
 evidence. An answer is made from it in :mod:`kvstore.answering.asking`, which retrieval alone does not load.
@@ -193,7 +193,7 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
 
     If the strategy finds fewer than ``query.top`` hits, the strategy that ``query.fill`` names adds more. If the
     question asks for an overview, evidence of summaries and reports alone is marked as one; otherwise, unless the
-    strategy is for overviews, a hint in the evidence names strategies that are.
+    strategy is for overviews, a hint in the evidence lists strategies that are.
     """
     from ..retrieval.evidence import Step
 

@@ -355,7 +355,8 @@ class Transaction(OwnedTransaction):
     def merge(self, name: str, into: str) -> bool:
         """Merge a known name into another known entity, so that both count as one; returns False if already merged.
 
-        This works like :meth:`alias`, but the name stays known only while a document, edge, triple or alias names it.
+        This works like :meth:`alias`, but the name stays known only while a document, edge, triple or alias mentions
+        it.
 
         >>> store.merge("Darjeeling", "India"), store.aliases()
         (True, [Alias(name='Darjeeling', entity='India', kind='merge')])

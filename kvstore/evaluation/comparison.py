@@ -221,7 +221,7 @@ def _ask_with_progress(
 ) -> list[AskedQuestion]:
     """Ask a store the questions, and return the outcomes.
 
-    After each question, ``progress`` is called with ``label``, which names the setting that is compared, and with the
+    After each question, ``progress`` is called with ``label``, the setting that is compared, and with the
     number of questions asked so far and in total. ``clauses`` are the other arguments of :func:`ask_questions`.
     """
 

@@ -51,7 +51,7 @@ VERB_FRAMES: dict[str, list[Frame]] = {
     "base": [Frame(LOCATED_IN, prepositions=("in",), subject_is_child=True, passive=True)],
     "lie": [Frame(LOCATED_IN, prepositions=("in", "within"), subject_is_child=True)],
 }
-#: Verbs whose forms are never nouns: a tag that says so is ignored.
+#: Verbs whose forms cannot be nouns, even if the tagger says so.
 UNAMBIGUOUS_VERBS = VERB_FRAMES.keys() - {"report", "base", "divide", "lie"}
 #: Predicates that state a relation to the noun after their ``of``: its kinds, its parts, collections of it.
 KIND_NOUNS = frozenset("kind type sort form class variety species subtype category genre".split())

@@ -76,7 +76,7 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
 def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
     """Return (start, end), the ``bounds`` of a chunk as integers. Raises InputError if they are not two integers.
 
-    The message names the document by its ``key``, and the chunk by its ``ordinal``.
+    The message identifies the document by its ``key``, and the chunk by its ``ordinal``.
     """
     try:
         start, end = (operator.index(bound) for bound in bounds)
@@ -90,7 +90,7 @@ def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
 def _check_length(key: str, chunk: str, label: str) -> None:
     """Raise InputError if ``chunk``, the text of a user's chunk, is too long.
 
-    The message names the document by its ``key``, and the chunk by ``label``.
+    The message identifies the document by its ``key``, and the chunk by ``label``.
     """
     length = len(chunk.encode(errors="replace"))
     if length > MAX_OWN_CHUNK_BYTES:

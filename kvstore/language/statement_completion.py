@@ -252,7 +252,7 @@ def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[_Su
 
 
 def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
-    """Return the options of the index or strategy that a statement names, or of all strategies if it names none.
+    """Return the options of the index or strategy in a statement, or of all strategies if it has neither.
 
     ``reranker`` is valid for every strategy.
     """

@@ -174,7 +174,7 @@ class Ingest(Statement):
 class Extract(Statement):
     """EXTRACT: ``share`` (of all tokens to send) or ``within`` limits the tokens sent.
 
-    ``by`` names the method that chooses chunks if there are too many.
+    ``by`` is the method that chooses chunks if there are too many.
     """
 
     kind: str

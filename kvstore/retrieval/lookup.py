@@ -107,7 +107,7 @@ def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
 
 
 def _build_abstract_location(state: State, address: AbstractAddress, display_name: str, identity: Identity) -> Location:
-    """Return the location of an entity at an abstract (a summary of a part of a document) that names it.
+    """Return the location of an entity at an abstract (a summary of a part of a document) that mentions it.
 
     The text is the abstract's text or, if the entity is mentioned in the text below a leaf abstract, the first sentence
     or heading that does so.

@@ -17,9 +17,9 @@ from ..structures.state import State
 
 
 class AbstractAddress(NamedTuple):
-    """An abstract (a summary of a part of a document) that names an entity: its id and its record.
+    """An abstract (a summary of a part of a document) that mentions an entity: its id and its record.
 
-    ``rank`` is lower if the abstract is more informative: it says if a heading or the text below names the entity.
+    ``rank`` is lower if the abstract is more informative: it shows if a heading or the text below mentions the entity.
     """
 
     rank: int

@@ -58,10 +58,10 @@ class Query:
     options after the statement's WITH, checked against the strategy's options. ``rerank`` reorders the first
     ``NUM_RERANK_CANDIDATES`` of a ranking. ``segments`` says if neighboring chunks are merged into segments, and
     ``segment_tokens`` limits the tokens of segments that are added to the hits. ``abstracts`` requests the abstracts
-    (summaries of a few chunks) above the hits. ``fill`` names the strategy that adds hits if there are too few.
-    ``count_lookups`` counts a use of each entity key, which raises the entity's temperature. ``original_question`` is
-    the question as the user wrote it if it was respelled (:mod:`.respelling`). ``vectors`` has the vectors of the texts
-    embedded so far; copies of the query share it.
+    (summaries of a few chunks) above the hits. ``fill`` is the name of the strategy that adds hits if there are too
+    few. ``count_lookups`` counts a use of each entity key, which raises the entity's temperature. ``original_question``
+    is the question as the user wrote it if it was respelled (:mod:`.respelling`). ``vectors`` has the vectors of the
+    texts embedded so far; copies of the query share it.
 
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
@@ -258,7 +258,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
 
 
 def _check_number(option: Option, label: str, value: Any) -> None:
-    """Raise InputError, which names the option by its ``label``, unless ``value`` is a number in its range."""
+    """Raise InputError with the option's ``label`` unless ``value`` is a number in its range."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -317,7 +317,7 @@ def _load_or_create_settings(
 
 def _explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
     """Return a message if the installed word segmenter is not the one that split the store's texts, else None."""
-    # A segmenter finds the words of Chinese or Japanese; only some values of the setting stemmer name one.
+    # A segmenter finds the words of Chinese or Japanese; only some values of the setting stemmer are segmenters.
     if settings.stemmer not in SEGMENTERS:
         return None
     from ..structures.language_version import explain_segmenter_mismatch

@@ -68,7 +68,7 @@ def open_segmenter(name: str) -> Segmenter:
 def get_segmenter_version(stemmer: str) -> str:
     """Return the names and versions of the Python packages of a word segmenter as text, separated by commas.
 
-    ``stemmer`` is the value of the ``stemmer`` setting. The text is empty if it names no segmenter, or if a package is
+    ``stemmer`` is the value of the ``stemmer`` setting. The text is empty if it is not a segmenter, or if a package is
     not installed.
     """
     packages = _PACKAGES.get(stemmer, ())

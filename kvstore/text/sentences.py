@@ -43,7 +43,7 @@ _FIRST_WORD_PATTERN = compile_lazily(r"[A-Z][a-z]+\b")
 _MAX_AFTER, _MAX_BEFORE = 40, 20
 #: Abbreviations before names in texts of any language.
 _TITLES = frozenset("mr mrs ms dr prof st jr".split())
-#: A number that names a part of a text: 7, 7.2 or IV.
+#: The number of a part of a text: 7, 7.2 or IV.
 _LABEL_NUMBER_PATTERN = compile_lazily(r"\d{1,3}(?:\.\d{1,3})*[a-z]?|[IVXLC]+")
 #: The maximum number of words of the title of an article, and of characters of its label, number and title.
 _MAX_TITLE_WORDS, _MAX_TITLE_LENGTH = 6, 80

@@ -92,7 +92,7 @@ class _Range(NamedTuple):
 
 
 class _Context(NamedTuple):
-    """The stems of the content words of a question, the units that it names, and the function that stems a word."""
+    """The stems of the content words of a question, the units that it mentions, and the function that stems a word."""
 
     terms: frozenset[str]
     units: frozenset[str]

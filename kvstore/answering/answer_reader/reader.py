@@ -86,9 +86,9 @@ _ADDRESS_TYPES = frozenset(("place", "web address"))
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return the hits, then the chunks with the nearest vectors, then chunks of the document that the question names.
+    """Return the hits, the chunks with the nearest vectors, and chunks of the document that the question identifies.
 
-    A question names a document by a date, number or version. Each chunk is returned once. The store must have an
+    A question identifies a document by a date, number or version. Each chunk is returned once. The store must have an
     embedder.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
@@ -106,7 +106,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the ``MAX_CHUNKS`` chunks nearest to the question in the document that the question names by its numbers.
+    """Return the ``MAX_CHUNKS`` chunks nearest to the question in the document that the question identifies by numbers.
 
     It is the document of the first hit that has all reference numbers of the question (dates, invoice numbers,
     versions) in its file name, title or text. Only its first ``_MAX_DOCUMENT_CHUNKS`` chunks are compared. The ranking
@@ -146,8 +146,8 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
 
     A window is a snippet after its title, its headings and the sentence that it refers to. ``answer_type`` is what the
     question asks for, such as a person. A snippet that is itself a question is not read. A web address, and the sender
-    or date of a mail, are read only if the question can ask for such a thing, and a heading only if it has the date of
-    a version that the question asks for. Ranges are replaced by the quantities of the question that they include.
+    or date of a mail, are read only if the question can ask for such a thing. A heading is read only if it has the date
+    of a version that the question asks for. Ranges are replaced by the quantities of the question that they include.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -264,11 +264,11 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition, *, is_within_range: bool = False) -> bool:
         """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
 
-        A table row lacks it if its cells have no term from the question, no range that includes a quantity of it
-        (``is_within_range``), and do not name the quality ("weight") that it asks for. If any row has an identifier or
-        a name from the question, all rows without one lack it; a name in the title or a heading counts for each row
-        below it. If the question asks for the e-mail address of a name, a snippet without any word of that name lacks
-        it.
+        A table row lacks it if its cells have no term from the question, do not mention the quality ("weight") that the
+        question asks for, and have no range that includes its quantity (``is_within_range``). If any row has an
+        identifier or a name from the question, all rows without one lack it; a name in the title or a heading counts
+        for each row below it. If the question asks for the e-mail address of a name, a snippet without any word of that
+        name lacks it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]

@@ -311,7 +311,7 @@ def _answers_without_block(snippets: Sequence[Snippet], index: int, question: st
 def _asks_for_list(question: str, item: Snippet) -> bool:
     """True if a question asks for all items of the list of ``item``: steps, several things, or the persons of the list.
 
-    If the question names the term that the item defines, it asks for this item only.
+    If the question mentions the term that the item defines, it asks for this item only.
     """
     is_about_term = bool(item.term) and set(segment_words(item.term)) <= set(segment_words(question))
     if is_about_term:

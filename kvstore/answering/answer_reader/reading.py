@@ -96,9 +96,9 @@ class ReaderResult(NamedTuple):
 
     ``candidates`` are the snippets that were read, best first; there is at least one. ``rule_scores`` has the scores
     that rules gave to the likely snippets. ``logit_in_context`` is the mean of the reader's logits for the likeliest
-    snippet with and without the sentence before it. (It separates answers from near misses better than the logit
-    without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes.) ``verdict`` is the yes or no
-    of the likeliest answer, if that sentence settles a yes-no question. ``may_be_chain`` is True if the question may
+    snippet with and without the sentence before it. It separates answers from near misses better than the logit
+    without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes. ``verdict`` is the answer to
+    a yes-no question, if the likeliest answer settles it. ``may_be_chain`` is True if the question may
     need several passages, because it is a chain of facts or a comparison. ``lacks_topic_opening`` is True if the
     question asks for a topic instead of a fact, and the likeliest answer does not open a document with this title.
     """
@@ -300,7 +300,7 @@ def _split_field_names(text: str, question: str) -> str:
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
     """Return yes or no if the snippet at ``position`` settles the yes-no question of ``scorer``, otherwise None.
 
-    The title, heading and label of the snippet, and the sentence that it refers to, can name its subject. A snippet
+    The title, heading and label of the snippet, and the sentence that it refers to, can mention its subject. A snippet
     that begins with "Yes." or "No." settles it if the heading is the same question.
     """
     passage_index, index = position
