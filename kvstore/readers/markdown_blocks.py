@@ -353,7 +353,7 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
             )
         elif block.kind == "table":
             header, _rule, *rows = block.text.split("\n")
-            # [2:-2]: without the bars at both ends.
+            # [2:-2]: without the first and the last bar.
             block_line = "; ".join(row[2:-2].replace(" | ", ", ") for row in (header, *rows))
         else:
             block_line = " ".join(block.text.split())

@@ -77,7 +77,7 @@ class TopicIndex(GenerationIndex[Topics]):
             chunks, vectors = OrderedChunks.from_state(state)
             mentions = EntityMentions.from_state(state, chunks) if has_related_tree else None
             open_indexes = state.open_indexes
-        if open_indexes is not None:
+        if open_indexes is not None:  # None: a state without an open store
             open_indexes.environment.release_pages()  # reading all chunks brought the file into memory
         method, size = record.get_str_option("method"), record.get_int_option("size")
         retained_vectors = vectors if has_related_tree or soft else None
@@ -100,6 +100,7 @@ class TopicIndex(GenerationIndex[Topics]):
             TOPICS_TABLE: iter_topic_rows(_iter_topics(trees, tools), columns),
             TREES_TABLE: columns.iter_rows(),
         }
+        # ``similar`` is the number of topics of the first tree; the topics of the second tree follow.
         header = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(similar_tree)}
         return Generation(change=counters.change, chunk_stop=counters.next_chunk, header=header, rows=rows)
 
