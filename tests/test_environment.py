@@ -64,7 +64,7 @@ def get_value(environment: Environment, key: bytes, table: str = "a") -> bytes |
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[Environment]:
-    opened = Environment.open(tmp_path / "store", lock_timeout=0.2, buffered=get_buffered_tables())
+    opened = Environment.open(tmp_path / "store", lock_timeout=0.2, buffered_tables=get_buffered_tables())
     yield opened
     if not opened.closed:
         assert opened.verify() == []
@@ -122,7 +122,7 @@ def test_views_agree_with_sorted_dictionaries(
         mock.patch.object(change_buffer, "MIN_BYTES", 20_000),
         mock.patch.object(write_transaction, "MAX_SEGMENT_BYTES", 3_000),
         Environment.open(
-            tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=get_buffered_tables()
+            tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered_tables=get_buffered_tables()
         ) as environment,
     ):
         for changes, commits, forgets in transactions:

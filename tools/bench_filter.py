@@ -109,7 +109,7 @@ def load_filter(path: Path, names: list[str], durability: str = "full") -> float
     """
     addresses = [np.array([index], np.uint64) for index in range(len(names))]
     started = perf_counter()
-    with Environment.open(path, durability=durability, buffered=get_buffered_tables()) as environment:
+    with Environment.open(path, durability=durability, buffered_tables=get_buffered_tables()) as environment:
         for start, batch in iter_batches(names):
             with environment.write() as transaction:
                 filter_ = EntityFilter(transaction, hash_seed=SEED)
@@ -194,7 +194,7 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
     shuffled_names = [names[index] for index in shuffled_indexes]
     shuffled_keys = [name.encode() for name in shuffled_names]
     result: dict[str, float] = {}
-    with Environment.open(folder / "filter", buffered=get_buffered_tables()) as environment:
+    with Environment.open(folder / "filter", buffered_tables=get_buffered_tables()) as environment:
         lmdb_lookups = LmdbLookups(folder / "lmdb")
         with environment.snapshot() as reading:
             filter_ = EntityFilter(reading, hash_seed=SEED)
@@ -280,7 +280,7 @@ def measure_growth_of_lookups(
     small_lmdb_lookups, small_keys = LmdbLookups(folder / "small_lmdb"), [name.encode() for name in small_names]
     num_passes = max(1, len(names) // SMALL // 10)  # so that a turn of a small store takes long enough to be timed
     with (
-        Environment.open(folder / "small", buffered=get_buffered_tables()) as environment,
+        Environment.open(folder / "small", buffered_tables=get_buffered_tables()) as environment,
         environment.snapshot() as reading,
     ):
         filter_ = EntityFilter(reading, hash_seed=SEED)
@@ -325,7 +325,7 @@ def measure_inserts(path: Path, names: list[str]) -> dict[str, float]:
     Both are measured from an empty store to one of all names.
     """
     times = np.empty(len(names))
-    with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
+    with Environment.open(path, durability="relaxed", buffered_tables=get_buffered_tables()) as environment:
         for first_index, batch in iter_batches(names):
             with environment.write() as transaction:
                 filter_ = EntityFilter(transaction, hash_seed=SEED)
@@ -337,7 +337,7 @@ def measure_inserts(path: Path, names: list[str]) -> dict[str, float]:
                 filter_.flush()
     max_changed_pages = 0
     with Environment.open(
-        path.with_name("changed"), durability="relaxed", buffered=get_buffered_tables()
+        path.with_name("changed"), durability="relaxed", buffered_tables=get_buffered_tables()
     ) as environment:
         transaction = environment.write()
         filter_ = EntityFilter(transaction, hash_seed=SEED)
@@ -384,7 +384,7 @@ def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
     """
     bucket_page_bytes, entity_table_bytes = [], []
     num_stored = 0
-    with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
+    with Environment.open(path, durability="relaxed", buffered_tables=get_buffered_tables()) as environment:
         for size in (int(items * share) for share in SIZES):
             while num_stored < size:
                 batch = names[num_stored : min(size, num_stored + 100_000)]
@@ -404,7 +404,10 @@ def measure_opening(path: Path, name: str) -> float:
 
     def open_and_look_up() -> None:
         """Open the store and look up one name."""
-        with Environment.open(path, buffered=get_buffered_tables()) as environment, environment.snapshot() as reading:
+        with (
+            Environment.open(path, buffered_tables=get_buffered_tables()) as environment,
+            environment.snapshot() as reading,
+        ):
             assert EntityFilter(reading, hash_seed=SEED).lookup(name, MAX_ADDRESSES) is not None
 
     return time_in_turns(open_and_look_up, turns=4 * TURNS)[0] * 1000

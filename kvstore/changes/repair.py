@@ -58,8 +58,10 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class RebuildReport:
-    """The result of a rebuild: the numbers of documents and chunks put again and of chunks embedded again, and the
-    losses as sentences."""
+    """The result of a rebuild: the numbers of restored documents and chunks, and of chunks that were embedded again.
+
+    ``lost`` has a sentence for each item of data that could not be read.
+    """
 
     documents: int = 0
     chunks: int = 0

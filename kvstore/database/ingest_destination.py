@@ -89,7 +89,7 @@ class IngestDestination:
             format=format,
             options=dict(options),
             embedder=embedder,
-            buffered=buffered_tables,
+            buffered_tables=buffered_tables,
         )
 
     def write(

@@ -68,8 +68,8 @@ _SHORTAGE_REASONS = ("can't start new thread", "cannot map zero-fill pages", "fa
 class Job:
     """The parameters shared by all tasks of a worker.
 
-    ``store`` is the store's path, and ``buffered`` has the names of its tables with a change buffer. ``embedder`` is
-    None if vectors are computed elsewhere.
+    ``store`` is the store's path, and ``buffered_tables`` has the names of its tables with a change buffer.
+    ``embedder`` is None if vectors are computed elsewhere.
     """
 
     store: str
@@ -77,11 +77,11 @@ class Job:
     format: str | None
     options: dict[str, Any]
     embedder: str | None
-    buffered: list[str]
+    buffered_tables: list[str]
 
     def to_message(self) -> tuple[Any, ...]:
         """Return the fields of the job in order: the first message to a worker, which builds the job from them."""
-        return self.store, self.settings, self.format, self.options, self.embedder, self.buffered
+        return self.store, self.settings, self.format, self.options, self.embedder, self.buffered_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,9 @@ def main(memory_bytes: int) -> None:
         job = Job(*read_message(tasks))
         queued_tasks: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
         threading.Thread(target=_receive_tasks, args=(tasks, queued_tasks), daemon=True).start()
-        with Environment.open(job.store, readonly=True, create=False, buffered=frozenset(job.buffered)) as environment:
+        with Environment.open(
+            job.store, readonly=True, create=False, buffered_tables=frozenset(job.buffered_tables)
+        ) as environment:
             store = _LocalContext(environment)
             run_worker(job, send_message, memory_bytes, lambda: (queued_tasks.get(), store))
     except KvstoreError as error:

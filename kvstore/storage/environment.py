@@ -108,7 +108,7 @@ class Environment(ClosedOnExit, OpenFile):
         max_bytes: int | None = None,
         lock_timeout: float = 5.0,
         durability: str = "full",
-        buffered: Set[str] = frozenset(),
+        buffered_tables: Set[str] = frozenset(),
         scratch: bool = False,
     ) -> Environment:
         """Open the store at ``path``; create its directory if it is missing and ``create`` is true.
@@ -118,7 +118,7 @@ class Environment(ClosedOnExit, OpenFile):
         ``lock_timeout`` is the time in seconds to wait for another writer, for a COMPACT of another process, and for
         open snapshots when the map grows or the environment closes. With ``durability="relaxed"`` a commit is flushed
         without its meta page: a crash of the machine may lose the last commits, but never damages the store.
-        ``buffered`` are the tables with small, scattered records: small commits buffer their changes
+        ``buffered_tables`` are the tables with small, scattered records: small commits buffer their changes
         (:mod:`.change_buffer`). A ``scratch`` store is deleted by its creator: no write waits for the disk, and a crash
         of the machine may leave it in any condition.
 
@@ -154,7 +154,7 @@ class Environment(ClosedOnExit, OpenFile):
                     map_size=size,
                     max_bytes=max_bytes,
                     lock_timeout=lock_timeout,
-                    buffered=buffered,
+                    buffered_tables=buffered_tables,
                 )
             except BaseException:
                 if is_missing and is_locked:
@@ -430,7 +430,9 @@ class Environment(ClosedOnExit, OpenFile):
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY
-        open_successor = partial(Environment.open, directory, lock_timeout=self.lock_timeout, buffered=self._buffered)
+        open_successor = partial(
+            Environment.open, directory, lock_timeout=self.lock_timeout, buffered_tables=self._buffered_tables
+        )
 
         def write(copy: Path) -> None:
             """Run ``function`` in a new store, and move its data file to ``copy``."""

@@ -123,8 +123,7 @@ class OpenFile:
 
     ``lock_timeout`` is the maximum time in seconds to wait for other threads and processes; a ``wait`` parameter
     replaces it. ``readonly`` refuses write transactions. With ``opens_readonly``, only the file is read-only at first,
-    because another process writes. Small commits buffer their changes to the tables ``buffered``
-    (:mod:`.change_buffer`).
+    because another process writes. Small commits buffer their changes to ``buffered_tables`` (:mod:`.change_buffer`).
     """
 
     def __init__(
@@ -138,14 +137,14 @@ class OpenFile:
         map_size: int,
         max_bytes: int | None,
         lock_timeout: float,
-        buffered: Set[str],
+        buffered_tables: Set[str],
     ) -> None:
         """Lock and open the data file in ``directory``.
 
         ``readonly`` refuses write transactions. With ``opens_readonly``, the file is opened read-only, and reopened
         before the first write transaction, because another process is writing. ``map_size`` is the initial size of the
-        memory map, and ``max_bytes`` the maximum size of the file (None: no limit). Changes to the tables ``buffered``
-        go to the change buffer.
+        memory map, and ``max_bytes`` the maximum size of the file (None: no limit). Changes to ``buffered_tables`` go
+        to the change buffer.
         """
         self.path = directory
         self.readonly = readonly
@@ -157,8 +156,8 @@ class OpenFile:
         #: The count of this process's open transactions.
         self.gate = TransactionGate()
         #: The reader of the change buffer, which caches the segments that this process has read.
-        self.buffer_reader = ChangeBufferReader(buffered)
-        self._buffered = buffered
+        self.buffer_reader = ChangeBufferReader(buffered_tables)
+        self._buffered_tables = buffered_tables
         #: The thread that begins and ends write transactions.
         self.transaction_thread = TransactionThread()
         #: LMDB's handles of the known tables, by name.

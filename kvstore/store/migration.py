@@ -54,7 +54,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
     >>> kvstore.migrate(store.path).changed
     False
     """
-    with Environment.open(path, create=False, buffered=get_buffered_tables()) as environment:
+    with Environment.open(path, create=False, buffered_tables=get_buffered_tables()) as environment:
         with environment.snapshot() as snapshot:
             stored_format = get_stored_format(snapshot) or 0
             is_pending, refusal = is_rebuild_pending(snapshot), explain_read_only(snapshot)

@@ -203,7 +203,7 @@ def _load_store(
         lock_timeout=lock_timeout,
         max_bytes=max_bytes,
         durability=durability,
-        buffered=get_buffered_tables(),
+        buffered_tables=get_buffered_tables(),
     )
     try:
         settings, is_new = _load_or_create_settings(environment, build_settings, create=create and not readonly)

@@ -39,17 +39,17 @@ def read_spending(view: View) -> list[Spending]:
     return [] if value is None else [Spending(*row) for row in records.unpack(value, tables.META, _KEY)]
 
 
-def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
+def sum_spending(uses: Iterable[Spending]) -> list[Spending]:
     """Return the sum of the uses of each model by each kind of statement, in order of statement and model."""
     totals: dict[tuple[str, str], list[int]] = {}
-    for spending_item in spending:
-        statement, model, *numbers = astuple(spending_item)
+    for use in uses:
+        statement, model, *numbers = astuple(use)
         previous_totals = totals.get((statement, model), [0] * len(numbers))
         totals[statement, model] = [total + number for total, number in zip(previous_totals, numbers, strict=True)]
     return [Spending(*key, *numbers) for key, numbers in sorted(totals.items())]
 
 
-def add_spending(view: WriteView, spending: Iterable[Spending]) -> None:
+def add_spending(view: WriteView, uses: Iterable[Spending]) -> None:
     """Add uses of language models to the stored totals, which have one row for each pair of statement and model."""
-    rows = [list(astuple(total)) for total in sum_spending([*read_spending(view), *spending])]
+    rows = [list(astuple(total)) for total in sum_spending([*read_spending(view), *uses])]
     view.put(tables.META, _KEY, records.pack(rows))
