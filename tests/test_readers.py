@@ -280,6 +280,14 @@ def convert_to_markdown(body: str) -> str:
             "<table><tr><td colspan=2>a<td>b<tr><td>1<td>2<td>3</table>",
             "|  |  |  |\n| --- | --- | --- |\n| a |  | b |\n| 1 | 2 | 3 |",
         ),
+        (
+            "<table><tr><th colspan=2>Pump<tr><th>Year<td>1850<tr><th>Inventor<td>Tom Berg</table>",
+            "Pump\n\n|  |  |\n| --- | --- |\n| Year | 1850 |\n| Inventor | Tom Berg |",
+        ),
+        (
+            "<table><tr><th colspan=2>2024<tr><th>Quarter<th>Sales<tr><td>1<td>5</table>",
+            "2024\n\n| Quarter | Sales |\n| --- | --- |\n| 1 | 5 |",
+        ),
         ("<table><tr><td><h2>Layout</h2><p>text<td>side</table>", "## Layout\n\ntext\n\nside"),
         ("<div class=note><h3>Note</h3><p>Mind.</div><p>After", "Note: Mind.\n\nAfter"),
         ("<p>10<sup>6</sup> m<sup>2</sup> H<sub>2</sub>O x<sup><a>1</a></sup> 1<sup>st</sup>", "10^6 m^2 H2O x[1] 1st"),

@@ -169,14 +169,15 @@ class HtmlTable:
     rows: list[list[str]] = field(default_factory=list)
     current_row: list[str] = field(default_factory=list)
     in_head: bool = False  # True within <thead>
-    num_plain_cells: int = 0  # cells of the current row that are not header cells
+    num_cells: int = 0  # cells of the current row
+    num_plain_cells: int = 0  # those of them that are not header cells
     #: By column: the number of further rows that a cell spans, and its text.
     row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def start_row(self) -> None:
         """Begin a new current row with the texts of cells of earlier rows that extend into its first columns."""
         self.current_row = []
-        self.num_plain_cells = 0
+        self.num_cells = self.num_plain_cells = 0
         self._fill_row_spans()
 
     def add_cell(self, text: str, is_header: bool, num_columns: int, num_rows: int) -> None:
@@ -191,16 +192,22 @@ class HtmlTable:
             for next_column in range(column + 1, min(column + num_columns, MAX_SPAN)):
                 self.row_spans.setdefault(next_column, (num_rows - 1, ""))
         self.current_row += [text, *[""] * (num_columns - 1)]
+        self.num_cells += 1
         self.num_plain_cells += int(not is_header)
         self._fill_row_spans()
 
     def end_row(self) -> None:
         """Add the current row, if it has text, to the header or to the other rows.
 
-        Rows of ``<thead>``, and initial rows that have only header cells, belong to the header.
+        Rows of ``<thead>``, and initial rows that have only header cells, belong to the header. A first row of one
+        header cell that spans several columns, as in an infobox, is a caption.
         """
-        if any(self.current_row):
-            is_header = self.in_head or (not self.num_plain_cells and not self.rows)
+        if not any(self.current_row):
+            return
+        is_header = self.in_head or (not self.num_plain_cells and not self.rows)
+        if is_header and not self.header and self.num_cells == 1 < len(self.current_row):
+            self.caption.append(make_paragraph(self.current_row[0]))
+        else:
             (self.header if is_header else self.rows).append(self.current_row)
 
     def _fill_row_spans(self) -> None:
