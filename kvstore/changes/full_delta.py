@@ -44,9 +44,9 @@ def iter_full_deltas(state: State, documents: Iterable[DocumentRecord]) -> Itera
             AddedDocument(
                 record,
                 state.documents.get_sections(record.id),
-                load_added_chunks(state, record.id, list(record.chunk_ids())),
-                read_parts(record.id),
-                find_document_language(record.meta, text_start),
+                chunks=load_added_chunks(state, record.id, list(record.chunk_ids())),
+                parts=read_parts(record.id),
+                language=find_document_language(record.meta, text_start),
             )
         )
         for fact, _, value in iter_document_facts(state, record):

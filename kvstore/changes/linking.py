@@ -221,7 +221,9 @@ class Linker:
             occurrences = self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
             occurrences_by_chunk[chunk] = self._mentions.put_chunk(chunk, occurrences)
             added_chunks.append(AddedChunk(chunk, text.encode(), section, occurrences_by_chunk[chunk]))
-        self._new_documents[record.id] = AddedDocument(record, sections, added_chunks, parts, language)
+        self._new_documents[record.id] = AddedDocument(
+            record, sections, chunks=added_chunks, parts=parts, language=language
+        )
         heading_occurrences: set[HeadingOccurrence] = set()
         folded_headings: list[bytes] = []
         for heading in iter_headed_abstracts(record, sections):

@@ -88,4 +88,6 @@ def iter_unlinked_documents(
     for document, document_chunks in chunks_by_document.items():
         chunks = zip(texts[document], (chunk.section for chunk in document_chunks), strict=True)
         parts = read_derived_parts(document)
-        yield UnlinkedDocument(records[document], sections_by_document[document], chunks, parts, languages[document])
+        yield UnlinkedDocument(
+            records[document], sections_by_document[document], chunks=chunks, parts=parts, language=languages[document]
+        )

@@ -137,7 +137,7 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
                 isinstance(size, int) and size >= 0 for size in shape
             )
             if type_code in _TYPES and is_valid_shape and start >= 0 and start % ALIGNMENT == 0:
-                return _ArrayEntry(name, np.dtype(type_code), tuple(shape), start, checksum)
+                return _ArrayEntry(name, np.dtype(type_code), shape=tuple(shape), start=start, checksum=checksum)
     raise IndexUnavailableError(f"{path}: its header has an invalid array ({entry!r:.100}); REFRESH rebuilds the file")
 
 

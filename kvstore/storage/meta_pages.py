@@ -58,7 +58,9 @@ def verify_meta_pages(path: Path) -> None:
     for page_number, meta in enumerate(metas):
         # Even changes are in page 0, odd ones in page 1; a new file has change 0 in both.
         is_on_its_page = not meta.change or meta.change & 1 == page_number
-        is_valid = meta == _MetaPage(page_number, _META_FLAG, _MAGIC, _VERSION, page_size, meta.change)
+        is_valid = meta == _MetaPage(
+            page_number, _META_FLAG, magic=_MAGIC, version=_VERSION, page_size=page_size, change=meta.change
+        )
         if not (is_valid and is_on_its_page):
             raise CorruptionError(
                 f"{path}: meta page {page_number} is damaged, and without it the last commit cannot be known; restore "

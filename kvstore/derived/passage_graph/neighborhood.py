@@ -179,7 +179,9 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
         if self.vector is not None:
             cosine_chunks = rows.chunks if self.known_chunks is None else subtract_ids(rows.chunks, self.known_chunks)
             cosines = compute_cosines(state, cosine_chunks, self.vector) if len(cosine_chunks) else cosines
-        return EntityNeighborhood(rows, degrees, links, other_degrees, cosine_chunks, cosines)
+        return EntityNeighborhood(
+            rows, degrees, links=links, other_degrees=other_degrees, cosine_chunks=cosine_chunks, cosines=cosines
+        )
 
 
 def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonyms) -> LinkRows | None:
@@ -241,7 +243,9 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
             chunks=np.empty(0, np.uint64),
             entities=distinct_entities[degrees.total <= self.max_chunks],
         )
-        return NamedNeighborhoods(entities, distinct_entities, degrees, request, request.fetch(state))
+        return NamedNeighborhoods(
+            entities, distinct_entities, degrees=degrees, request=request, neighborhood=request.fetch(state)
+        )
 
 
 class NodeName(NamedTuple):

@@ -291,7 +291,9 @@ def _select_rows(rows: _WalkRows, mask: npt.NDArray[np.bool_]) -> _WalkRows:
     lengths = np.diff(bounds)
     edge_mask = np.repeat(mask, lengths)
     selected_bounds = np.concatenate(([0], np.cumsum(lengths[mask])))
-    return _WalkRows(nodes[mask], selected_bounds, neighbors[edge_mask], weights[edge_mask], costs[edge_mask])
+    return _WalkRows(
+        nodes[mask], selected_bounds, neighbors=neighbors[edge_mask], weights=weights[edge_mask], costs=costs[edge_mask]
+    )
 
 
 class _WeightedRows:
@@ -346,7 +348,13 @@ class _WeightedRows:
         """Return the edges of chunks (``nodes``), which ``neighborhood`` has, with weights, for the compiled code."""
         (bounds, entities, mention_bits), degrees = neighborhood
         weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), mention_bits] * self._compute_rarity(degrees)
-        return _WalkRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
+        return _WalkRows(
+            nodes,
+            bounds,
+            neighbors=make_entity_nodes(entities),
+            weights=weights,
+            costs=self._compute_entity_costs(degrees),
+        )
 
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], neighborhood: EntityNeighborhood) -> _WalkRows:
         """Return the rows (edges) of entities for the compiled code: steps to chunks and linked entities, with weights.
@@ -360,7 +368,7 @@ class _WeightedRows:
         if self._bias is not None:
             self._bias.add_cosines(neighborhood.cosine_chunks, neighborhood.cosines)
             weights = weights * self._bias.get_factors(chunks)
-        rows = _WalkRows(nodes, bounds, chunks, weights, np.full(len(chunks), _CHUNK_ROW_COST))
+        rows = _WalkRows(nodes, bounds, neighbors=chunks, weights=weights, costs=np.full(len(chunks), _CHUNK_ROW_COST))
         links, other_degrees = neighborhood.links, neighborhood.other_degrees
         if links is None or other_degrees is None:
             return rows

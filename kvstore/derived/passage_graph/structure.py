@@ -105,7 +105,9 @@ class GraphMaintainer:
             if pairs
             else set()
         )
-        rows = DocumentRows(record, sections, pairs, self._state.filter, self._state.settings.name_words)
+        rows = DocumentRows(
+            record, sections, pairs=pairs, entity_filter=self._state.filter, max_words=self._state.settings.name_words
+        )
         return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, change: int) -> None:

@@ -400,7 +400,13 @@ class EntityFilter:
             page = self._pages.buckets.get_page(page_number)
             depth, num_entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_COUNTS_OFFSET)
             yield FilterPage(
-                page_number, depth, num_entries, num_entries / BUCKET_SLOTS, kicks, splits, records.PAGE_SIZE
+                page_number,
+                depth,
+                entries=num_entries,
+                load=num_entries / BUCKET_SLOTS,
+                kicks=kicks,
+                splits=splits,
+                bytes=records.PAGE_SIZE,
             )
 
     def check(self) -> Iterator[str]:

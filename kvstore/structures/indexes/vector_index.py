@@ -181,7 +181,13 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         if list(map(len, segments)) != stored_content.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index do not contain the number of vectors in its header")
         newer_vectors = VectorCache(VectorCacheContent(coverage))  # empty; for chunks that are not covered
-        return ChunkSegments(segments, stored_content.parts, coverage, stored_content.head["options"], newer_vectors)
+        return ChunkSegments(
+            segments,
+            stored_content.parts,
+            coverage=coverage,
+            options=stored_content.head["options"],
+            newer_vectors=newer_vectors,
+        )
 
     def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
         """Return the segments (graphs of vectors) unchanged; the search looks up their candidates in the state."""
@@ -269,7 +275,13 @@ def _plan_merge(state: State, old_segments: ChunkSegments | None, options: _Buil
     rows = [segment.rows for segment in merged_segments]
     if not must_rebuild:
         base = merged_segments[0] if merged_segments and merged_segments[0].is_linked else None
-        return _MergePlan(old_segments.parts[:num_unchanged], rows, base, old_segments.coverage, old_segments.parts)
+        return _MergePlan(
+            old_segments.parts[:num_unchanged],
+            rows,
+            base=base,
+            coverage=old_segments.coverage,
+            old_parts=old_segments.parts,
+        )
     stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old_segments.stop)], np.uint64)
     live_rows = [segment.select(np.isin(segment.labels, stored_ids)) for segment in rows]
     return _MergePlan(merged_rows=live_rows, coverage=(CoveredRange(state.counters.change, old_segments.stop),))

@@ -321,7 +321,9 @@ def _add_triple_chunks(
     best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
     vector, question_key = query.embed_part(decomposition.remainder), to_entity_key(query.question)
     with query.trace.step("names that triples join") as step:
-        answer = query.reading.fetch(JoinedChunksRequest(best_chunks, question_key, rarities, vector, query.stem))
+        answer = query.reading.fetch(
+            JoinedChunksRequest(best_chunks, question_key, rarities=rarities, vector=vector, stem=query.stem)
+        )
         pair_texts = [" → ".join(pair) for pair in answer.pairs]  # the two names of each chunk's triple
         step.detail = "; ".join(dict.fromkeys(pair_texts)) or "none"
         step.count = len(answer.chunks)

@@ -63,7 +63,7 @@ def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_ch
 
     Records a step for EXPLAIN.
     """
-    request = CandidateRequest(entities, query.depth, max_chunks, query.vector, query.allowed)
+    request = CandidateRequest(entities, query.depth, max_chunks=max_chunks, vector=query.vector, allowed=query.allowed)
     with query.trace.step("search abstracts, then chunks") as step:
         pool = query.reading.fetch(request)
         step.detail = (

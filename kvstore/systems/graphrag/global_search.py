@@ -150,7 +150,14 @@ class _CommunityScoring:
         covers_many = query.within is not None or query.asks_for_overview
         unassigned = placement.unassigned_chunks[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
         num_omitted = len(placement.unassigned_chunks) - len(unassigned)
-        return cls(query, rarities, placement.allowed, placement.newer_chunks, unassigned, num_omitted)
+        return cls(
+            query,
+            rarities,
+            allowed=placement.allowed,
+            newer_chunks=placement.newer_chunks,
+            unassigned_chunks=unassigned,
+            num_omitted=num_omitted,
+        )
 
     def score_children(self, parents: IntArray | None) -> ScoredCommunities:
         """Return the children of ``parents`` (None: the coarsest communities) with their scores for the question."""

@@ -59,7 +59,9 @@ class CommunityReportsRequest(ReadRequest[list[ReportContent]]):
         # The spans of all reports are converted together, from ids to document keys.
         spans = iter(convert_spans(state, [span for report in reports for span in report.spans]))
         return [
-            ReportContent(key, title, communities.get(community).level, text, [next(spans) for _ in report.spans])
+            ReportContent(
+                key, title, level=communities.get(community).level, text=text, spans=[next(spans) for _ in report.spans]
+            )
             for community, key, title, report, text in zip(
                 self.communities,
                 communities.get_keys(self.communities),

@@ -198,7 +198,7 @@ def search_by_words(
         weights = build_term_weights(query.reading.counters, terms, counts)
         other_chunks = merge_distinct(_list_ids(dense.ranking), extra_chunks)
         top = max(_NUM_CANDIDATES, query.reach)
-        request = WordSearchRequest(weights, top, query.allowed, other_chunks, query.vector)
+        request = WordSearchRequest(weights, top, allowed=query.allowed, other_chunks=other_chunks, vector=query.vector)
         result, *answers = query.reading.fetch_all([request, *other_requests])
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(result.ranking)
     bm25_scores = dict(result.ranking)
@@ -230,7 +230,13 @@ def combine_searches(
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
             return HybridResult(
-                chunks, np.empty(0), dense_ranking, lexical_ranking, full_rankings, rarities, coverage=0.0
+                chunks,
+                np.empty(0),
+                dense_ranking=dense_ranking,
+                lexical_ranking=lexical_ranking,
+                full_rankings=full_rankings,
+                rarities=rarities,
+                coverage=0.0,
             )
         cosines = _collect_cosines(query, dense_ranking, lexical.result, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
@@ -246,7 +252,15 @@ def combine_searches(
         step.count = len(chunks)
         step.detail = _describe_weights(lexical_weight, reliability, num_read)
     coverage = scorer.compute_coverage(best_chunk)
-    return HybridResult(chunks, scores, dense_ranking, lexical_ranking, full_rankings, rarities, coverage)
+    return HybridResult(
+        chunks,
+        scores,
+        dense_ranking=dense_ranking,
+        lexical_ranking=lexical_ranking,
+        full_rankings=full_rankings,
+        rarities=rarities,
+        coverage=coverage,
+    )
 
 
 def _describe_weights(lexical_weight: float, reliability: float, num_read: int) -> str:

@@ -103,7 +103,13 @@ class StoredTopicTrees:
                 arrays.append(np.frombuffer(packed_column, arrays[0].dtype))
         levels, stored_parents, counts, chunks = map(np.concatenate, columns)
         parents = np.where(stored_parents == _NO_PARENT, ROOT, stored_parents.astype(np.int64))
-        trees = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.header["similar"]))
+        trees = cls(
+            levels,
+            parents,
+            sizes=counts.astype(np.int64),
+            chunks=chunks.astype(np.uint64),
+            similar_count=int(rows.header["similar"]),
+        )
         children = np.flatnonzero(parents != ROOT)
         is_complete = len(trees) == rows.header["topics"] and len(chunks) == counts[levels == 0].sum()
         if not is_complete or (parents[children] <= children).any():

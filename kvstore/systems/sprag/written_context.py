@@ -101,7 +101,7 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
             text = _truncate_text(document.text[start:end], _MAX_SECTION_BYTES)
             digest = compute_passage_digest(document.title, headings, text)
             chunks = range(ordinals[0], ordinals[-1] + 1)
-            yield section, SourcePassage(digest, document.title, headings, text, chunks)
+            yield section, SourcePassage(digest, document.title, headings=headings, text=text, chunks=chunks)
 
 
 def _truncate_text(text: bytes, max_bytes: int) -> str:
