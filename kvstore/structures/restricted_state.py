@@ -151,7 +151,7 @@ class RestrictedChunks(Chunks):
 class RestrictedPostings(Postings):
     """The postings, with a count of 0 for a term that is in no document that the query allows.
 
-    Any other term keeps its count in the whole store, because that count is its rarity.
+    Any other term keeps its count in the whole store, from which its rarity is computed.
     """
 
     def __init__(self, state: RestrictedState) -> None:

@@ -2,8 +2,7 @@
 
 In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks of documents that the query
 allows, and links that these documents or the user assert. Degrees are those of the whole store, because they are only
-weights.
-Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
+used as weights. Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 
 from __future__ import annotations

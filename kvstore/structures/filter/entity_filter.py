@@ -151,7 +151,7 @@ def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
 
 
 class EntityFilter:
-    """The known names and the addresses of each, in a snapshot or a write transaction; only the latter can change them.
+    """The known names and the addresses of each, in a snapshot or a write transaction, which can change them.
 
     An address is a place where an entity occurs: a rank, and the id of a node of the entity forest or of an abstract.
     Changes are made in private copies of pages. :meth:`flush` writes them to the transaction and must be called before

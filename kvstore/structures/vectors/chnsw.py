@@ -19,7 +19,7 @@ from kvstore_cext.chnsw import NONE, LayeredGraph, LayeredGraphBuilder, compute_
 from ...errors import IndexUnavailableError
 from .vectors import Matrix
 
-#: Arrays that the kernel verifies node by node during a search, so that they need not be read before.
+#: Arrays that the kernel verifies node by node during a search, so that they need not be read in advance.
 CHECKED_IN_PLACE = ("vectors", "links0", "links", "down")
 #: Candidates examined for the links of a node.
 _EF_CONSTRUCTION = 100

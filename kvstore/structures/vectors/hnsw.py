@@ -40,7 +40,7 @@ GRAPH_OPTIONS: Mapping[str, Option] = {
 }
 #: A graph is rebuilt if more than this fraction of its nodes is deleted.
 MAX_DELETED_SHARE = 0.2
-#: Arrays that the kernel verifies node by node during a search, so that they need not be read before.
+#: Arrays that the kernel verifies node by node during a search, so that they need not be read in advance.
 CHECKED_IN_PLACE = ("labels", "codes", "scales", "starts", "links")
 #: The number of codes compared in about the time of finding one candidate through links.
 CODES_PER_CANDIDATE = 50

@@ -144,7 +144,7 @@ def _group_reported_communities(communities: Communities) -> list[list[int]]:
     """Return, for each layer, the ids of the communities whose report a language model wrote.
 
     The graph has only the centroids of communities, so these are compared by the vectors of their reports instead.
-    Layer 0 has none, because it has the entities; layer 1 has the finest communities.
+    The list of layer 0, which has the entities, is empty; layer 1 has the finest communities.
     """
     layers: list[list[int]] = [[] for _ in range(1 + communities.levels)]
     for community in communities.text_vectors:
@@ -194,7 +194,7 @@ class LinkedChunksRequest(ReadRequest[list[list[list[int]]]]):
         """Return, for each layer and each of its nodes, the ids of the node's chunks.
 
         They are the chunks that mention an entity (layer 0), or the chunks assigned to a community. A node with too
-        many chunks gets none, because it is not specific.
+        many chunks gets an empty list, because it is not specific.
         """
         entities, *community_layers = self.layers
         communities = require_communities(state)

@@ -276,8 +276,8 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
     word_weights = build_term_weights(query.reading.counters, words.list_lookup_terms(counts), counts)
     rarities = _compute_rarities(query, degrees)
     pools = []
-    # The entities of all searches are in one array; a search has the range from ``first`` to before ``stop``. Its bounds
-    # need not begin at 0, because they are positions in the shared arrays.
+    # The entities of all searches are in one array; a search has the range from ``first`` to before ``stop``. Its
+    # bounds need not begin at 0, because they are positions in the shared arrays.
     bounds = accumulate((len(search.starts) for search in searches), initial=0)
     for search, (first, stop) in zip(searches, pairwise(bounds), strict=True):
         search_rows = EntityRows(rows.bounds[first : stop + 1], rows.chunks, rows.mention_bits)
