@@ -299,7 +299,7 @@ def test_a_repair_keeps_it_and_ends_unfinished_builds(
         store.create_index("lines", {"least": 18})
     with store._session.environment.write() as view:
         view.clear("lines_vector_space")
-    assert store.check() == ["lines: free rows are recorded for vector blocks that have none"] or store.check()
+    assert store.check() == ["lines: free rows are recorded for vector blocks without free rows"] or store.check()
     embedded_texts.clear()
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])

@@ -40,7 +40,7 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
             yield f"{vectors.space.name}: vector block {block} has {counts}"
         num_partly_free += int(num_free > 0)
     if num_partly_free != state.lmdb.count(vectors.space.free_rows):
-        yield f"{vectors.space.name}: free rows are recorded for vector blocks that have none"
+        yield f"{vectors.space.name}: free rows are recorded for vector blocks without free rows"
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:

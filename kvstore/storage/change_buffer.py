@@ -70,7 +70,7 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview
     """Return the current value of a record, or None if it was removed.
 
     It is the result of applying the version ``chain`` (the buffered changes of the record) to ``stored_value``, its
-    value in the table (None if it has none). Raises CorruptionError if the patches of the chain do not fit that value.
+    value in the table (None: no value). Raises CorruptionError if the patches of the chain do not fit that value.
     """
     try:
         value = apply_chain(chain, stored_value)
@@ -248,7 +248,7 @@ class ChangeBuffer:
         return other
 
     def get_table(self, table: str) -> TableBuffer:
-        """Return the buffered changes of a table; if it has none, first add an empty buffer for it.
+        """Return the buffered changes of a table; if there are no changes, first add an empty buffer for the table.
 
         Only the write transaction that copied this buffer may modify them.
         """

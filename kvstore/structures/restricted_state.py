@@ -235,7 +235,7 @@ class RestrictedForest(Forest):
         return assertion.document == USER or assertion.document in self._allowed
 
     def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges (child, parent) that a document asserts; none if the query does not allow the document."""
+        """Return the edges (child, parent) that a document asserts; empty if the query does not allow the document."""
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:

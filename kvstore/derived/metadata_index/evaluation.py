@@ -87,7 +87,8 @@ class Bounds(NamedTuple):
 class _NonNullDocuments(NamedTuple):
     """The documents in which a field is not NULL.
 
-    ``undecided`` documents have too many values to be indexed, so the field may be NULL or not; None if there are none.
+    ``undecided`` documents have too many values to be indexed, so the field may be NULL or not; None if there
+    are no such documents.
     """
 
     non_null: DocumentMask
@@ -297,7 +298,7 @@ class Evaluation:
             new_certain, new_possible = evaluate_prefix(prefix)
             certain |= new_certain
             possible |= new_possible
-        # UNCLEAR marks values without a key of their own. A list has none, but each of its elements may have one.
+        # UNCLEAR marks values without a key of their own. A list has no key, but each of its elements may have one.
         possible |= self._index.find_with_key(prefixes[-1] + UNCLEAR)
         if isinstance(field, MetaField):
             possible |= self._unindexed_documents

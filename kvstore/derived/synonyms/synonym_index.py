@@ -116,7 +116,7 @@ class _ReusedRows(NamedTuple):
 def _reuse_rows(
     old_graph: SynonymGraph | None, options: Mapping[str, Any], digests: Mapping[int, int], dimension: int
 ) -> _ReusedRows:
-    """Return the rows of the old file that can be reused; none without an old file (None).
+    """Return the rows of the old file that can be reused; no rows without an old file (None).
 
     ``digests`` are the digests of the current names, and ``dimension`` is the length of a vector. If the options
     changed, or too many names were removed or changed, only the rows of unchanged names are reused, without pairs or

@@ -200,7 +200,7 @@ class TransitiveReduction:
             self._put_edge_status(child, parent, ACCEPTED)
 
     def _remove_acyclic_edge(self, child: int, parent: int, status: int | None) -> None:
-        """Delete the ``status`` of an edge (None: it has none), and reclassify edges that were redundant because of it.
+        """Delete the ``status`` of an edge (None: no status), and reclassify edges that were redundant because of it.
 
         An edge is redundant if a longer path also leads from its child to its parent. If the deleted edge was accepted,
         it may have been on this path for edges from a node at or below ``child`` to a node at or above ``parent``.
@@ -360,7 +360,7 @@ class TransitiveReduction:
             self._forest.put_edge(tables.REFUSED_DOWN, parent, child, b"")
 
     def _delete_edge_status(self, child: int, parent: int, status: int | None) -> None:
-        """Delete the ``status`` of an edge (None: it has none) under both of its nodes, and update the counts."""
+        """Delete the ``status`` of an edge (None: no status) under both of its nodes, and update the counts."""
         if status is not None:
             is_accepted = status == ACCEPTED
             self._forest.delete_edge(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)

@@ -404,7 +404,7 @@ def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], vi
 
 
 def _list_writing_tasks(index_kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
-    """Return a task for each text that a language model may write for an index; none if the index is not built yet."""
+    """Return a task for each text that a language model may write for an index; empty if the index is not built yet."""
     reader = bind_generation(state, index_kind)
     return () if reader is None else index_kind.list_writing_tasks(reader)
 

@@ -218,7 +218,7 @@ class LinkedChunksRequest(ReadRequest[list[list[list[int]]]]):
 def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]]:
     """Return the chunks that mention each entity, except chunks that mention it only in lower case.
 
-    An entity with more than :data:`_MAX_ENTITY_CHUNKS` chunks has none.
+    The list is empty for an entity with more than :data:`_MAX_ENTITY_CHUNKS` chunks.
     """
     graph = state.get_part(GRAPH)
     entity_ids = np.array(entities, np.uint32)

@@ -232,7 +232,7 @@ class _PoolBuilder:
         return neighbor_groups
 
     def _list_children(self, abstracts: Iterable[int]) -> list[int]:
-        """Return the abstracts directly below some abstracts; a leaf has none, because it summarizes chunks.
+        """Return the abstracts directly below some abstracts. Leaves have no abstracts below, only chunks.
 
         The records of the abstracts above the leaves must be cached.
         """

@@ -219,7 +219,7 @@ class UnitDerivation(Derivation):
 
 
 def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
-    """Return the sentences that a language model wrote as the units of a chunk; empty if it wrote none.
+    """Return the sentences that a language model wrote as the units of a chunk, if any.
 
     ``ordinal`` is the position of the chunk in the document.
     """

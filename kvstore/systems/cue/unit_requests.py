@@ -171,7 +171,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
 
         The edge is the edge of the passage graph between entity and chunk. Its flags say how the chunk mentions the
         entity. A chunk is returned if it mentions the entity in its title, or with a capital in the text, and if the
-        query's condition allows the chunk. An entity in more than :data:`_MAX_CHUNKS` chunks has none.
+        query's condition allows the chunk. The result is empty for an entity in more than :data:`_MAX_CHUNKS` chunks.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)

@@ -92,7 +92,7 @@ def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of the ``unit_mentions`` SQL table (unit and entity) of the entity with a name; none if unknown.
+    """Yield the rows of the ``unit_mentions`` SQL table (unit and entity) of the entity with a name, if it is known.
 
     A unit is a sentence or clause.
     """

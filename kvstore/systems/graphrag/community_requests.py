@@ -33,7 +33,7 @@ class EntityChunkRows(NamedTuple):
 
 
 class EntityChunksRequest(ReadRequest[EntityChunkRows]):
-    """A request for the chunks that mention entities; an entity with more than ``max_chunks`` gets none."""
+    """A request for the chunks that mention entities; the list is empty if there are more than ``max_chunks``."""
 
     entities: npt.NDArray[np.uint32]
     max_chunks: int
@@ -58,7 +58,7 @@ class FinestCommunity(NamedTuple):
 
 
 class FinestCommunitiesRequest(ReadRequest[list[FinestCommunity | None]]):
-    """A request for the finest community of each entity, None if it has none."""
+    """A request for the finest community of each entity, None if it is in no community."""
 
     entities: Sequence[int]
 

@@ -81,7 +81,7 @@ def build_community_rows(
 
 
 def _build_entity_rows(tree: CommunityTree) -> list[tuple[bytes, list[int | None]]]:
-    """Return the row (key, value) of each entity: its finest community, None if it has none, and its chunk count."""
+    """Return the row (key, value) of each entity: its finest community (None: none), and its chunk count."""
     columns = tree.graph.entities.tolist(), tree.finest.tolist(), tree.graph.degrees.tolist()
     return [
         (records.encode_u32(entity), [None if community == NO_COMMUNITY else community, num_chunks])

@@ -129,7 +129,7 @@ def _render_model_text(report: Mapping[str, Any]) -> str:
 
 
 def _is_allowed(state: State, span: StoredSpan) -> bool:
-    """True if the document of a span satisfies the query's condition on documents, or the query has none."""
+    """True if the document of a span satisfies the query's condition on documents, or if there is no condition."""
     return state.allowed is None or span.document in state.allowed
 
 

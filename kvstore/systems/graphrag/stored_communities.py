@@ -257,7 +257,7 @@ class StoredCommunities:
         return [self.get(community).content_digest for community in range(self._count)]
 
     def _get_root_path(self, community: int) -> list[int]:
-        """Return a community and its ancestors, coarsest first; none for :data:`NO_COMMUNITY`."""
+        """Return a community and its ancestors, coarsest first; empty for :data:`NO_COMMUNITY`."""
         path: list[int] = []
         while community != NO_COMMUNITY:
             path.append(community)

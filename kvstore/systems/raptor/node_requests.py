@@ -240,7 +240,7 @@ class _NodeReader:
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
     def list_children(self, node: NodeId) -> list[NodeId]:
-        """Return the children of a node; a chunk has none, and an abstract (summary) must be loaded."""
+        """Return the children of a node, empty for a chunk; an abstract (summary) must be loaded."""
         if node.kind == "topic":
             topics = self._bound_topics.list_children(node.number)
             if topics:
@@ -256,7 +256,7 @@ class _NodeReader:
     def score_nodes(self, nodes: Sequence[NodeId], vector: Vector) -> list[TreeNode]:
         """Return nodes, in order, with their cosines with a unit vector, their levels and their positions.
 
-        The position is that of the node's first chunk; a topic has none. The vector of a node is the sum of its chunks'
+        The position is that of the node's first chunk, None for a topic. The vector of a node is the sum of its chunks'
         vectors or, for a topic whose text a language model wrote, the vector of that text if it has one.
         """
         self.load_abstracts(node.number for node in nodes if node.kind == "abstract")

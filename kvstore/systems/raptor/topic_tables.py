@@ -1,6 +1,6 @@
 """SQL tables of topics: ``topics`` and ``topic_members``.
 
-In: one state of the store. Out: rows; none if the index does not exist.
+In: one state of the store. Out: rows; no rows if the index does not exist.
 """
 
 from __future__ import annotations

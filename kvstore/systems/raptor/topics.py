@@ -423,18 +423,18 @@ class Topics:
             return {}
         records = self._state.chunks.get_many(self._newer_chunks)
         vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
-        nearest = (
+        nearest_chunks = (
             self._scan_nearest_older(vectors)
             if len(vectors) > _MAX_SEARCHES
             else [self._find_nearest_older(vector) for vector in vectors]
         )
-        chunk_pairs = zip(self._newer_chunks, nearest, strict=True)
+        chunk_pairs = zip(self._newer_chunks, nearest_chunks, strict=True)
         pairs = [(chunk, older_chunk) for chunk, older_chunk in chunk_pairs if older_chunk is not None]
         leaves_by_pair = self._find_leaves([older_chunk for _, older_chunk in pairs])
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaves_by_pair, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Vector) -> int | None:
-        """Return the chunk nearest to a vector, of the chunks that the topics were built from; None if none exists."""
+        """Return the chunk of the build that is nearest to a vector; None if all its chunks were deleted."""
         count = _NUM_NEIGHBORS
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
@@ -466,7 +466,7 @@ class Topics:
         return [chunk if leaves else None for chunk, leaves in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its topics of level 0 in the tree of similar content; none for a newer chunk."""
+        """Return, for each chunk, its topics of level 0 in the tree of similar content; empty for a newer chunk."""
         return self.trees.find_leaves(chunks, in_related_tree=False)
 
     @property
