@@ -1,6 +1,6 @@
 """The batches of changes of a write transaction: the pending batch, and those already applied.
 
-In: documents, and the other facts that the user states. On disk: applied batches, invisible until the transaction
+In: documents, and the other facts that the user adds. On disk: applied batches, invisible until the transaction
 commits. If the map was too small for them, they are applied again to another transaction. Out: the state, documents and
 facts that the transaction sees: the pending batch takes precedence over applied batches.
 """

@@ -117,7 +117,7 @@ def parse_prose(
         for chunk_prose, (stated_relations, phrases) in zip(document_prose, chunk_statements, strict=False):
             prose.phrases.update(phrases)
             for statement in stated_relations:
-                # The span covers the sentences that state the relation, in bytes of the document.
+                # The span covers the sentences that assert the relation, in bytes of the document.
                 first_sentence = chunk_prose.get_sentence_at(statement.start)
                 last_sentence = chunk_prose.get_sentence_at(statement.end - 1)
                 span = int(byte_offsets[first_sentence.start]), int(byte_offsets[last_sentence.end])

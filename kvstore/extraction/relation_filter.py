@@ -81,7 +81,7 @@ class RelationFilter:
         self._words = sentence.words
         self._phrases = phrases
 
-    @cached_property  # lazy: most sentences state no relation
+    @cached_property  # lazy: most sentences assert no relation
     def _is_complete(self) -> bool:
         """True if the sentence is complete prose (no title, formula or speech), and short enough to be parsed well."""
         words = self._words

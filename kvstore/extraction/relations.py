@@ -70,7 +70,7 @@ class StatedRelation:
 
 
 def extract_statements(sentence: Sentence) -> list[StatedRelation]:
-    """Return the relations that a sentence states: the most confident statement for each pair of names and kind."""
+    """Return the relations that a sentence asserts: the most confident statement for each pair of names and kind."""
     best_statements: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in _SentenceRelations(sentence).find_statements():
         # Singular, so that "Cats" and "cat" are equal.

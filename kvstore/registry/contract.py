@@ -294,7 +294,7 @@ class Description:
 class System:
     """A published system: its name, its paper, and its contributions to a store.
 
-    ``facts`` are stated by users or models, ``tables`` are read by SELECT, and ``descriptions`` are shown by DESCRIBE.
+    ``facts`` are added by users or models, ``tables`` are read by SELECT, and ``descriptions`` are shown by DESCRIBE.
     ``describe_entity`` returns what DESCRIBE ENTITY adds, by the entity's id.
     """
 

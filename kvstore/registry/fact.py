@@ -1,4 +1,4 @@
-"""Kinds of facts: data that users state, that cannot be derived again, and that a store keeps as stated.
+"""Kinds of facts: data that users add, that cannot be derived again, and that a store keeps unchanged.
 
 Documents, edges and aliases are kinds of facts (:mod:`kvstore.changes.facts`). A system can declare more in
 :attr:`~kvstore.registry.contract.System.facts`. The declaration drives export and import, the data that CHECK REPAIR
