@@ -91,7 +91,7 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that names a fact if CHECK REPAIR reports it as lost.
+        """Return the phrase that identifies a fact if CHECK REPAIR reports it as lost.
 
         ``row_key`` is the key of the fact's row in the first of ``tables``.
         """
@@ -244,7 +244,7 @@ class DocumentFact(StatedFact[str, Value]):
         return key, self.parse_fields(*fields)
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that names a fact if CHECK REPAIR reports it as lost; ``row_key`` has its document's id."""
+        """Return the phrase for a fact that CHECK REPAIR reports as lost; ``row_key`` has its document's id."""
         return f"the {self.plural} of document {records.U64.unpack(row_key)[0]}"
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:
