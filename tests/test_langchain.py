@@ -387,9 +387,9 @@ def test_documents_without_a_text_are_skipped_with_a_warning(store: kvstore.Stor
     vectors = KvstoreVectorStore(store=store)
     with pytest.warns(UserWarning, match="1 of 2 documents have no text and were skipped: 'b'"):
         assert vectors.add_texts(["Tea.", " \n"], ids=["a", "b"]) == ["a"]
-    with pytest.raises(ValueError, match="1 texts but 2 metadata"):
+    with pytest.raises(ValueError, match="1 text but 2 metadata"):
         vectors.add_texts(["Tea."], [{}, {}])
-    with pytest.raises(ValueError, match="1 documents but 2 ids"):
+    with pytest.raises(ValueError, match="1 document but 2 ids"):
         vectors.add_documents([Document("Tea.")], ids=["a", "b"])
 
 

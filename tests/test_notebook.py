@@ -58,7 +58,7 @@ def test_a_bar_without_a_notebook_is_a_line(
     bar = ProgressBar()
     store.ingest(tmp_path / "milk.md", workers=0, progress=bar)
     captured = capsys.readouterr()
-    assert (captured.out, captured.err.endswith("1 of 1 files, 1 documents, 1 chunks\x1b[K\n")) == ("", True)
+    assert (captured.out, captured.err.endswith("1 of 1 file, 1 document, 1 chunk\x1b[K\n")) == ("", True)
     store.create_index("topics", progress=bar)
     assert str(bar).startswith("topics: ")
     store.close()
@@ -88,7 +88,7 @@ def test_a_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert outputs["open again"] == {}
     html = {name: data.get("text/html", "") for name, data in outputs.items()}
     assert "<td>0</td>" in html["empty store"] and "hashing:256" in html["empty store"]
-    assert '<progress value="1.000" max="1"></progress> 1 of 1 files, 1 documents, 1 chunks' in html["progress"]
+    assert '<progress value="1.000" max="1"></progress> 1 of 1 file, 1 document, 1 chunk' in html["progress"]
     assert "<mark>Tea is made from leaves.</mark>" in html["ask"]
     assert "&lt;script&gt;" in html["ask"]
     assert "<td dir=" in html["evidence"]

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from .. import ExtractionProgress, IndexProgress, IngestProgress
+from ..arguments import format_count
 from ..rendering.markup import escape
 
 _UPDATE_SECONDS = 0.25
@@ -44,7 +45,10 @@ class ProgressBar:
         """Record the progress without displaying it."""
         done, total = progress.done, progress.total
         if isinstance(progress, IngestProgress):
-            self._text = f"{done:,} of {total:,} files, {progress.documents:,} documents, {progress.chunks:,} chunks"
+            self._text = (
+                f"{done:,} of {format_count(total, 'file')}, {format_count(progress.documents, 'document')}, "
+                f"{format_count(progress.chunks, 'chunk')}"
+            )
             if progress.bytes:  # bytes progress more evenly than files
                 done, total = progress.bytes_done, progress.bytes
             if progress.seconds_left is not None and done < total:

@@ -20,6 +20,7 @@ from kvstore.errors import DocumentNotFoundError, InputError, KvstoreError, Stat
 
 from .. import language
 from ..answering.prompt import Quotation, sanitize_slice, sanitize_text, to_one_line
+from ..arguments import format_count
 from .result_text import (
     ResultPart,
     ToolResult,
@@ -163,12 +164,8 @@ class StoreTools:
             )
             for hit in hits
         ]
-        text = render_parts(
-            self._tokens,
-            passages,
-            "\n\n",
-            lambda num_left: f"({num_left} more do not fit; ask for fewer with top, or read the document)",
-        )
+        advice = "ask for fewer with top, or read the document"
+        text = render_parts(self._tokens, passages, "\n\n", lambda num_left: f"({num_left} more omitted; {advice})")
         return ToolResult(text, data)
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> ToolResult:
@@ -192,7 +189,9 @@ class StoreTools:
             lines.append(to_one_line(cursor.message))
         # The only numbers in brackets in an answer are those of its citations.
         result_parts = [ResultPart("", answer["answer"]), *map(ResultPart, lines)]
-        text = render_parts(self._tokens, result_parts, "\n", lambda num_left: f"({num_left} more lines do not fit)")
+        text = render_parts(
+            self._tokens, result_parts, "\n", lambda num_left: f"({format_count(num_left, 'more line')} omitted)"
+        )
         return ToolResult(text, _to_answer_data(answer, self._tokens))
 
     def lookup(self, name: str, limit: int = 10) -> ToolResult:
@@ -216,7 +215,9 @@ class StoreTools:
             not_found_text = f"no document here mentions {name}"
             return ToolResult(not_found_text if self._where is not None else cursor.message or not_found_text, data)
         lines = map(to_one_line, map(format_occurrence, rows))
-        return ToolResult(render_lines(self._tokens, lines, lambda num_left: f"({num_left} more occurrences)"), data)
+        return ToolResult(
+            render_lines(self._tokens, lines, lambda num_left: f"({format_count(num_left, 'more occurrence')})"), data
+        )
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """Return the names above and below a name in the entity trees, one per line, or a note that none exist.
@@ -252,12 +253,8 @@ class StoreTools:
         rows = [list(map(to_json_value, row)) for row in (cursor.columns, *cursor)]
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         data = {"columns": rows[0], **build_list_data("rows", rows[1:], self._tokens)}
-        limit_note = f", of {cursor.message}" if cursor.message else ""
-        text = render_lines(
-            self._tokens,
-            lines,
-            lambda num_left: f"({num_left} more rows{limit_note}; select fewer columns, or use LIMIT ... OFFSET)",
-        )
+        note = f"{f', of {cursor.message}' if cursor.message else ''}; select fewer columns, or use LIMIT ... OFFSET"
+        text = render_lines(self._tokens, lines, lambda num_left: f"({format_count(num_left, 'more row')}{note})")
         return ToolResult(text, data)
 
     def document(self, key: str, start: int = 0) -> ToolResult:

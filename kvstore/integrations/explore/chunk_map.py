@@ -254,7 +254,7 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     """Return, for each chunk, the title of the level-0 community with the most entities in the chunk.
 
-    Of communities with equally many entities, the first by key is used. A chunk without such entities gets None.
+    If several communities have the most entities, the first by key is used. A chunk without such entities gets None.
     """
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}  # the first by key, since rows in descending order overwrite each other

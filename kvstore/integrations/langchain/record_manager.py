@@ -18,6 +18,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.indexing import RecordManager
 
 from ... import Store
+from ...arguments import format_count
 from ..adapter_store import AdapterStore, make_async, resolve_store
 from .embeddings import make_embedder
 from .stored_documents import ORIGIN_PREFIX, DocumentOrigin, split_batches
@@ -78,7 +79,10 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         keys, and for a group that is not the document's.
         """
         if group_ids and len(group_ids) != len(keys):
-            raise ValueError(f"there are {len(keys):,} keys but {len(group_ids):,} groups; pass one per key, or none")
+            raise ValueError(
+                f"got {format_count(len(keys), 'key')} but {format_count(len(group_ids), 'group')}; pass one per key, "
+                "or none"
+            )
         for batch in split_batches(zip(keys, group_ids or [None] * len(keys), strict=True), _BATCH_SIZE):
             self._check_groups(batch)
         confirmation_time = max(self.get_time(), time_at_least or 0.0)

@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
-from ...arguments import check_integer, format_value
+from ...arguments import check_integer, format_count, format_value
 from ...errors import ArgumentError
 from ..blank_texts import get_text_field, warn_blank_texts
 from ..hit_metadata import build_hit_metadata, load_hit_documents
@@ -122,7 +122,8 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
     document_ids = [document.id for document in documents] if ids is None else list(ids)
     if len(document_ids) != len(documents):
         raise ValueError(
-            f"there are {len(documents):,} documents but {len(document_ids):,} ids; pass one per document, or none"
+            f"got {format_count(len(documents), 'document')} but {format_count(len(document_ids), 'id')}; pass one "
+            "per document, or none"
         )
     return [key or str(uuid.uuid4()) for key in document_ids]
 

@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ... import Hit, Snapshot, Store
-from ...arguments import check_methods, check_text, format_value
+from ...arguments import check_methods, check_text, format_count, format_value
 from ...errors import ArgumentError
 from ..adapter_store import AdapterStore, resolve_store
 from ..marginal_relevance import select_by_mmr
@@ -92,7 +92,8 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         metadata_list: Sequence[Mapping[str, Any]] = [{}] * len(text_list) if metadatas is None else metadatas
         if len(metadata_list) != len(text_list):
             raise ValueError(
-                f"there are {len(text_list):,} texts but {len(metadata_list):,} metadata; pass one per text, or none"
+                f"got {format_count(len(text_list), 'text')} but {len(metadata_list):,} metadata; pass one per text, "
+                "or none"
             )
         for meta in metadata_list:
             if not isinstance(meta, Mapping):
