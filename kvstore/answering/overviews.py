@@ -1,6 +1,6 @@
 """Overviews: which documents there are, or what one document says, in sentences with citations.
 
-In: a question that asks for an overview and names no strategy. Out: evidence. Of several documents, it is the opening
+In: a question that asks for an overview and names no strategy. Out: evidence. For several documents, it is the opening
 sentence of each or, if there are more than the question's TOP, of documents at equal distances in the order of keys. Of
 one document, it is the summary by the first strategy that gives overviews.
 
@@ -145,7 +145,7 @@ def _list_documents(query: Query, records: Sequence[DocumentRecord], subject: st
             if len(group) > 1:  # the rows of a file
                 title = f"{_get_file_name(group[0])} ({len(group):,} documents)"
             hits.append(_build_opening_hit(query.state, rank, group[0], title))
-        count = f"{len(records):,} documents"
+        count = format_count(len(records), "document")
         if len(groups) < len(records):
             count += f" from {format_count(len(groups), 'source')}"
         context = f"{subject} {count}{_PARTIAL if num_listed < len(groups) else ''}"

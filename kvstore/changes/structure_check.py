@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..arguments import format_count
 from ..errors import KvstoreError, StoreFullError
 from ..registry import list_structures
 from ..registry.contract import Delta, DumpRow, Structure
@@ -97,4 +98,4 @@ def _describe_differences(
         yield f"{structure.name}: table {table} {problem}: {row}"
     num_more = sum(1 for _ in differences)
     if num_more:
-        yield f"{structure.name}: table {table} differs in {num_more} more rows"
+        yield f"{structure.name}: table {table} differs in {format_count(num_more, 'more row')}"

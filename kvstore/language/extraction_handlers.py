@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arguments import format_count
 from ..registry import get_written_fact, get_written_facts
 from ..retrieval.evidence import Step
 from . import statements
@@ -51,7 +52,7 @@ def list_extraction_steps(context: StatementContext, statement: statements.Extra
     return [
         Step(
             "find passages",
-            f"of {forecast.documents:,} documents; {written_detail}",
+            f"of {format_count(forecast.documents, 'document')}; {written_detail}",
             forecast.passages + forecast.left,
         ),
         Step("choose", f"{chooser_detail}{limit_detail}", forecast.passages),

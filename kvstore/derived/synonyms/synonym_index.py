@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...arguments import Option
+from ...arguments import Option, format_count
 from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from ...structures.state import State
 from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DELETED_SHARE, CodedRows, HnswBuilder, HnswGraph
@@ -101,7 +101,8 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     def describe(self, content: SynonymGraph) -> str:
         """Return a summary for SHOW INDEXES, such as "12 names, 5 pairs"."""
         # A deleted name has entity 0, and each pair is stored in both directions.
-        return f"{np.count_nonzero(content.entities):,} names, {len(content.first) // 2:,} pairs"
+        num_names, num_pairs = int(np.count_nonzero(content.entities)), len(content.first) // 2
+        return f"{format_count(num_names, 'name')}, {format_count(num_pairs, 'pair')}"
 
 
 class _ReusedRows(NamedTuple):

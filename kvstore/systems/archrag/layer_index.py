@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...arguments import Option
+from ...arguments import Option, format_count
 from ...errors import IndexUnavailableError
 from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from ...structures.indexes.index_reading import bind_index
@@ -107,7 +107,8 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         entities, *communities = content.vectors.sizes
         search_method = "graph search" if content.vectors.is_linked else "exact search"
         return (
-            f"{entities:,} entities and {sum(communities):,} communities in {len(communities)} layers, {search_method}"
+            f"{format_count(entities, 'entity')} and {format_count(sum(communities), 'community')} in "
+            f"{format_count(len(communities), 'layer')}, {search_method}"
         )
 
 

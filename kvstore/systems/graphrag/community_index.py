@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from ...arguments import Choice, Option
+from ...arguments import Choice, Option, format_count
 from ...models.structured import StructuredPrompt
 from ...registry.contract import DumpRow
 from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, WritingTask
@@ -91,10 +91,9 @@ class CommunityIndex(GenerationIndex[Communities]):
         community_ids = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
         hidden_count = sum(not communities.is_visible(community) for community in community_ids)
-        level_noun = "level" if communities.levels == 1 else "levels"
         phrases = [
-            f"{len(communities):,} communities of {communities.entity_count:,} entities in "
-            f"{communities.levels} {level_noun}"
+            f"{format_count(len(communities), 'community')} of {format_count(communities.entity_count, 'entity')} in "
+            f"{format_count(communities.levels, 'level')}"
         ]
         if newer_count:
             phrases.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")
@@ -102,13 +101,13 @@ class CommunityIndex(GenerationIndex[Communities]):
             phrases.append(f"{hidden_count:,} are hidden because all their members or chunks were deleted")
         descriptions = {item for community in community_ids for item in communities.list_descriptions(community)}
         if descriptions:
-            phrases.append(f"{len(descriptions):,} descriptions of entities for the reports of a model")
+            phrases.append(f"{format_count(len(descriptions), 'description')} of entities for the reports of a model")
         counts_by_model: dict[str, int] = {}
         for community in community_ids:
             model_text = communities.get_written_text(community)
             if model_text is not None:
                 counts_by_model[model_text.model] = counts_by_model.get(model_text.model, 0) + 1
-        phrases += [f"{count:,} texts by {model}" for model, count in sorted(counts_by_model.items())]
+        phrases += [f"{format_count(count, 'text')} by {model}" for model, count in sorted(counts_by_model.items())]
         return "; ".join(phrases)
 
     def dump(self, communities: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
@@ -192,7 +191,7 @@ def _iter_outline_nodes(communities: Communities, community_ids: Iterable[int]) 
         num_members, num_chunks = len(communities.list_members(community)), len(communities.list_chunks(community))
         yield OutlineNode(
             title=communities.get_title(community),
-            detail=f"{num_members:,} entities, {num_chunks:,} chunks",
+            detail=f"{format_count(num_members, 'entity')}, {format_count(num_chunks, 'chunk')}",
             count=len(children),
             children=partial(_iter_outline_nodes, communities, children),
         )

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ...arguments import Choice, Option
+from ...arguments import Choice, Option, format_count
 from ...retrieval.evidence import StoredSpan
 from ...structures.clustering.affinity import IntArray, Partition
 from ...structures.indexes.generations import (
@@ -115,11 +115,16 @@ class TopicIndex(GenerationIndex[Topics]):
         that mention the same entities (related content).
         """
         trees = topics.trees
-        description = f"{trees.similar_count:,} topics of {len(trees.known_chunks):,} chunks in {topics.levels} levels"
+        description = (
+            f"{format_count(trees.similar_count, 'topic')} of {format_count(len(trees.known_chunks), 'chunk')} in "
+            f"{format_count(topics.levels, 'level')}"
+        )
         leaf_count = len(trees.list_level(0, in_related_tree=True))
         if leaf_count:
             related_count = len(trees) - trees.similar_count
-            description += f"; {related_count:,} topics of related content, {leaf_count:,} of them about one name"
+            description += (
+                f"; {format_count(related_count, 'topic')} of related content, {leaf_count:,} of them about one name"
+            )
         newer_count = len(topics.list_newer_chunks())
         if newer_count:
             description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import format_count
 from ...errors import CorruptionError
 from ...retrieval.evidence import StoredSpan
 from ...storage.records import U32
@@ -281,7 +282,8 @@ class Topics:
                     counts_by_model[model_text.model] += 1
         if not counts_by_model:
             return ""
-        return f"; {counts_by_model.total():,} of {num_texts:,} texts by {', '.join(sorted(counts_by_model))}"
+        models = ", ".join(sorted(counts_by_model))
+        return f"; {counts_by_model.total():,} of {format_count(num_texts, 'text')} by {models}"
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for CHECK for each chunk that should be in a topic but is in none."""
