@@ -418,8 +418,8 @@ def find_missing_answer_type(
     return "amount of money" if answer_type.name == "money" else answer_type.name
 
 
-#: Words and their opposites. Of the questions in SQuAD 2.0 outside the held-out articles, 3 % of the near misses have
-#: an opposite in the sentence with the most words from the question, and 0.1 % of the others.
+#: Words and their opposites. Among the questions in SQuAD 2.0 outside the held-out articles, 3 % of the near misses
+#: have an opposite in the sentence with the most words from the question, and 0.1 % of the others.
 _PAIRS = """
     full-time part-time, annual monthly, annually monthly, minimum maximum, buy sell, buying selling, buyer seller,
     north south, northern southern, east west, eastern western, northeast southwest, northwest southeast,

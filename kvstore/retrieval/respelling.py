@@ -128,7 +128,7 @@ def _respell_words(
 def _replace_words(question: str, replacements: Mapping[str, str]) -> str:
     """Return a question with the words or phrases that are keys of ``replacements`` replaced by their values.
 
-    Of two that overlap, the longer one is replaced. Parts of paths, identifiers and longer numbers are not replaced.
+    If two overlap, the longer one is replaced. Parts of paths, identifiers and longer numbers are not replaced.
     """
     if not replacements:
         return question
