@@ -280,10 +280,8 @@ class Topics:
                 model_text = WrittenTexts(self._state.lmdb).get(topic.content_digest) if has_source else None
                 if model_text is not None:
                     counts_by_model[model_text.model] += 1
-        if not counts_by_model:
-            return ""
         models = ", ".join(sorted(counts_by_model))
-        return f"; {counts_by_model.total():,} of {format_count(num_texts, 'text')} by {models}"
+        return f"; {counts_by_model.total():,} of {format_count(num_texts, 'text')} by {models}" if models else ""
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for CHECK for each chunk that should be in a topic but is in none."""
