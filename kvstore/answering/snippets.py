@@ -140,12 +140,12 @@ class Release(NamedTuple):
         """The heading as a sentence, for the answer reader, which was trained on sentences."""
         return f"Version {self.version} was released on {self.date}."
 
-    def is_asked_for_in(self, question: str) -> bool:
-        """True if a question asks when this version was released.
+    def answers_question(self, question: str) -> bool:
+        """True if the release answers a question: it asks when this version was released.
 
         >>> release = Release("2.4.0", "2026-02-03")
         >>> questions = ("When was v2.4.0 published?", "When was 2.4 released?", "When was 2.4.0 tested?")
-        >>> [release.is_asked_for_in(question) for question in questions]
+        >>> [release.answers_question(question) for question in questions]
         [True, False, False]
         """
         version = re.search(rf"(?<![\w.])v?{re.escape(self.version)}(?!\w|\.\d)", question, re.IGNORECASE)

@@ -252,7 +252,7 @@ class NounPhrases:
             if position < len(words) and words[position].text in ("and", "or"):
                 has_conjunction = True
                 position += 1
-            head = self._find_head_at(position)
+            head = self._find_phrase_head(position)
             if head is None or head <= nouns[-1]:
                 break
             nouns.append(head)
@@ -267,7 +267,7 @@ class NounPhrases:
             return list(coordinated_nouns)
         return [*nouns, *(noun for noun in coordinated_nouns if noun > nouns[-1])]
 
-    def _find_head_at(self, index: int) -> int | None:
+    def _find_phrase_head(self, index: int) -> int | None:
         """Return the index of the main noun (head) of the noun phrase that begins exactly at ``index``, or None.
 
         The phrase has only determiners, numbers and adjectives before its nouns.

@@ -90,7 +90,7 @@ class _ChunkProse:
         self.sentences.append(sentence)
         self.text += plain_text
 
-    def get_sentence_at(self, offset: int) -> SentenceSpan:
+    def find_containing_sentence(self, offset: int) -> SentenceSpan:
         """Return the sentence of the chunk that contains the character at ``offset`` of the parsed text."""
         return self.sentences[max(0, bisect_right(self.starts, offset) - 1)]
 
@@ -118,8 +118,8 @@ def parse_prose(
             prose.phrases.update(phrases)
             for statement in stated_relations:
                 # The span covers the sentences that assert the relation, in bytes of the document.
-                first_sentence = chunk_prose.get_sentence_at(statement.start)
-                last_sentence = chunk_prose.get_sentence_at(statement.end - 1)
+                first_sentence = chunk_prose.find_containing_sentence(statement.start)
+                last_sentence = chunk_prose.find_containing_sentence(statement.end - 1)
                 span = int(byte_offsets[first_sentence.start]), int(byte_offsets[last_sentence.end])
                 prose.relations.append(
                     Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)

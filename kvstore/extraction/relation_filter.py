@@ -258,7 +258,7 @@ class RelationFilter:
             return False
         if last + 1 < len(words) and words[last + 1].text == ":":
             return False  # the name of a speaker
-        if last + 1 < len(words) and words[last + 1].text == "and" and self._has_epithet_at(last + 2):
+        if last + 1 < len(words) and words[last + 1].text == "and" and self._begins_epithet(last + 2):
             return False  # the group Marky Mark and the Funky Bunch
         if _is_code(words[child].text):
             return words[parent].lemma in _CODE_NOUNS
@@ -289,7 +289,7 @@ class RelationFilter:
         follows_apostrophe = previous_word is not None and previous_word.text in ("'", "’")
         if follows_apostrophe and first > 1 and self._words[first - 2].text[:1].isupper():
             return True  # a capitalized word, an apostrophe, and the name
-        if self._has_epithet_at(last + 1):
+        if self._begins_epithet(last + 1):
             return True  # Henry the Navigator
         if next_word is not None and next_word.text == "(":
             words = [word.text for word in self._words[last + 2 : last + 6]]  # at most two in parentheses, and the next
@@ -304,8 +304,8 @@ class RelationFilter:
         is_function_word = previous_word.pos in ("DET", "ADP", "SCONJ", "PRON")
         return previous_word.text == "&" or (previous_word.text[:1].isupper() and not is_function_word)
 
-    def _has_epithet_at(self, index: int) -> bool:
-        """True if an epithet (``the`` and a capitalized word) is at this index, as in ``Henry the Navigator``."""
+    def _begins_epithet(self, index: int) -> bool:
+        """True if an epithet (``the`` and a capitalized word) begins at this index, as in ``Henry the Navigator``."""
         words = [word.text for word in self._words[index : index + 2]]
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 

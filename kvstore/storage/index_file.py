@@ -30,7 +30,7 @@ import msgpack
 
 from ..errors import IndexUnavailableError
 from .location import INDEX_SUFFIXES, open_store_file
-from .locks import is_file_at, lock_until, release_lock
+from .locks import is_current_file, lock_until, release_lock
 from .partial_files import remove_abandoned
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ class Draft:
 
     def discard(self) -> None:
         """Remove the unfinished index file, and its parts (additional files), unless they were published."""
-        if is_file_at(self._descriptor, self._partial_path):
+        if is_current_file(self._descriptor, self._partial_path):
             self._partial_path.unlink()
         for part in self._written_paths:
             part.unlink(missing_ok=True)
@@ -429,7 +429,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
                 raise IndexUnavailableError(
                     f"{path}: another process or thread is building this index; wait until it has finished"
                 )
-            if is_file_at(descriptor, partial_path):
+            if is_current_file(descriptor, partial_path):
                 break
             os.close(descriptor)  # its builder has just renamed or removed it
             descriptor = None

@@ -70,7 +70,7 @@ def get_file_identity(file: int | Path) -> FileIdentity | None:
     return stat.st_dev, stat.st_ino
 
 
-def is_file_at(descriptor: int, path: Path) -> bool:
+def is_current_file(descriptor: int, path: Path) -> bool:
     """True if an open file is still the file at this path, so it was neither deleted nor replaced."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
@@ -226,7 +226,7 @@ class WriterLock:
             try:
                 if not lock_until(descriptor, kind, deadline):
                     raise self._make_timeout_error(timeout, describe_holder(self.path))
-                if is_file_at(descriptor, self.path):
+                if is_current_file(descriptor, self.path):
                     return descriptor
             except BaseException:
                 os.close(descriptor)
@@ -364,7 +364,7 @@ class SharedOpenLock:
                         f"the store for {timeout:g} s; wait for it to finish, or allow more time with lock_timeout (of "
                         "the command: --lock-timeout)"
                     )
-                if is_file_at(descriptor, self.path) and self._create_missing_table(descriptor, deadline):
+                if is_current_file(descriptor, self.path) and self._create_missing_table(descriptor, deadline):
                     self._descriptor, self.identity = descriptor, get_file_identity(descriptor)
             finally:
                 if self._descriptor is None:
@@ -403,7 +403,7 @@ class SharedOpenLock:
                     f"{self.path.parent}: another process has this store open, and COMPACT replaces the file that it "
                     f"reads; close the store there and try again (lsof {self.path} lists the processes)"
                 )
-            if not is_file_at(self._descriptor, self.path):
+            if not is_current_file(self._descriptor, self.path):
                 raise TransactionError(
                     f"{self.path}: another file has replaced the one that is open here, and COMPACT would overwrite "
                     "it; close this store and open it again"
@@ -464,10 +464,10 @@ class SharedOpenLock:
                     "writer could not know which pages are being read; close the store there and open it again (lsof "
                     f"{self.path} lists the processes)"
                 )
-        if can_create_reader_table(directory) and is_file_at(descriptor, self.path):
+        if can_create_reader_table(directory) and is_current_file(descriptor, self.path):
             reserve_reader_table(directory)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return is_file_at(descriptor, self.path)
+        return is_current_file(descriptor, self.path)
 
     def _take_descriptors(self) -> list[int]:
         """Clear the descriptors of the locked file and of the file that will replace it, and return them.

@@ -163,7 +163,7 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
         SnippetPosition(passage_index, index): False
         for passage_index, passage in enumerate(passages)
         for index, snippet in enumerate(passage.snippets)
-        if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(scorer.question)
+        if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(scorer.question)
     }
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     max_windows = _MAX_COMPARED if any(find_quantities(scorer.question)) else MAX_WINDOWS
