@@ -87,8 +87,7 @@ class Bounds(NamedTuple):
 class _NonNullDocuments(NamedTuple):
     """The documents in which a field is not NULL.
 
-    ``undecided`` documents have too many values to be indexed, so the field may be NULL or not; None if there
-    are no such documents.
+    ``undecided`` documents have too many values to be indexed, so the field may be NULL or not; None if none has.
     """
 
     non_null: DocumentMask

@@ -45,16 +45,13 @@ _NUM_NEIGHBORS, _NEIGHBORS_FACTOR = 32, 8
 class Topics:
     """The topics of one build of the index in one state of the store.
 
-    A chunk *exists* if the state contains it, and a topic is *visible* if one of its chunks exists. A *newer*
-    chunk was added after the topics were built; it is assigned to topics when the state is read. The *leaf* topics are
-    the topics of level 0. A topic is identified by its id, which counts from 0 in that build.
+    A chunk *exists* if the state contains it, and a topic is *visible* if one of its chunks exists. A *newer* chunk was
+    added after the topics were built; it is assigned to topics when the state is read. *Leaf* topics are the topics of
+    level 0. A topic is identified by its id, which counts from 0 in that build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
-        """Open the topics (groups of chunks) of one build of the index, which are stored in ``rows``.
-
-        Documents and chunks missing from ``state`` are hidden.
-        """
+        """Open the topics of one build, which are stored in ``rows``; chunks missing from ``state`` are hidden."""
         #: The number of the change as of which the topics were built, and the id after its last chunk.
         self.change, self.chunk_stop = rows.change, rows.chunk_stop
         self.levels = int(rows.header["levels"])
