@@ -175,7 +175,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "for example as a title.": INTRODUCED,
     "The commit that removes the last introduction of an entity also removes all its mentions.": INTRODUCED,
     "The commit that introduces an entity also finds its mentions in older documents.": INTRODUCED,
-    "The accepted edges depend only on the set of stated edges, not on their order.": (
+    "The accepted edges depend only on the set of asserted edges, not on their order.": (
         *SAME_DUMP,
         "test_edge_filter.py::test_any_history_gives_the_statuses_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
