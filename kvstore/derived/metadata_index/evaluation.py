@@ -258,19 +258,19 @@ class Evaluation:
     def _evaluate_match(self, condition: IsLike | HasText) -> Bounds | None:
         """Return the certain and possible matches of a pattern or substring; None if the index cannot evaluate it."""
         field = condition.field
+        # A pattern also matches a number by its decimal text, unless `same_kind`; a substring matches only texts.
+        matches_numbers = isinstance(condition, IsLike) and not condition.same_kind
         if isinstance(condition, HasText):
             prefixes, matches = [""], make_substring_matcher(condition.text, condition.ignores_case)
-            include_numbers = False
         else:
             pattern, glob = condition.pattern, condition.glob
             # Brackets of GLOB are left to SQLite: `make_pattern_matcher` matches them literally.
             if len(pattern) > MAX_PATTERN_CHARS or "\0" in pattern or (glob and "[" in pattern):
                 return None
             prefixes, matches = list_prefixes(pattern, glob), make_pattern_matcher(pattern, glob)
-            include_numbers = not condition.same_kind
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
             return self._evaluate_values(
-                field, lambda field_prefix: self._match_texts(field_prefix, prefixes, matches, include_numbers)
+                field, lambda field_prefix: self._match_texts(field_prefix, prefixes, matches, matches_numbers)
             )
         if field.name == "changed":
             return self._match_change_times(matches)
@@ -359,12 +359,12 @@ class Evaluation:
         return Bounds(certain, certain | self._index.find_matching(low_key, high_key + b"\xff", is_possible))
 
     def _match_texts(
-        self, field_prefix: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
+        self, field_prefix: bytes, prefixes: list[str], matches: Callable[[str], bool], matches_numbers: bool
     ) -> Bounds:
         """Return the documents with a text of a field for which ``matches`` is true.
 
         The index keys of the field's values begin with ``field_prefix``. All matching texts begin with one of
-        ``prefixes``. With ``include_numbers``, an integer matches as its text, and a float is a possible match.
+        ``prefixes``. With ``matches_numbers``, an integer matches as its text, and a float is a possible match.
         """
 
         # SQLite matches a number as its text, which equals Python's text only for integers; a float may match.
@@ -378,12 +378,12 @@ class Evaluation:
             return matches(str(decode_value(key[len(field_prefix) :])))
 
         certain = self._index.make_empty_mask()
-        if include_numbers:
+        if matches_numbers:
             certain |= self._index.find_matching(field_prefix + NUMBER, field_prefix + TEXT, is_matching_number)
         for prefix in prefixes:
             bound = field_prefix + TEXT + prefix.encode()
             certain |= self._index.find_matching(bound, _make_end_key(bound), is_matching_text)
-        if not include_numbers:
+        if not matches_numbers:
             return _make_exact(certain)
         value_start = len(field_prefix)  # in a key
         real_numbers = self._index.find_matching(

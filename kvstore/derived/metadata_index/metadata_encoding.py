@@ -49,9 +49,9 @@ _MAX_NAME_BYTES, _MAX_TEXT_BYTES = 120, 200
 _MAX_DEPTH, _MAX_VALUES = 4, 512
 #: A number in a key: the sortable bits of the nearest double, the difference from it plus :data:`_REMAINDER_ZERO`, and
 #: 0 for an integer or 1 for a float.
-_NUMBER = struct.Struct(">QHB")
+_NUMBER_STRUCT = struct.Struct(">QHB")
 _REMAINDER_ZERO = 1 << 15
-_DOUBLE, _U64 = struct.Struct(">d"), struct.Struct(">Q")
+_DOUBLE_STRUCT, _U64_STRUCT = struct.Struct(">d"), struct.Struct(">Q")
 _SIGN_BIT, _ALL_BITS = 1 << 63, (1 << 64) - 1
 _INT64 = range(-(1 << 63), 1 << 63)
 #: The limits up to which a decimal number takes one rounding to a double.
@@ -80,7 +80,7 @@ _TEXT_COLUMN_PREFIXES = {name: encode_column_prefix(name) for name in TEXT_COLUM
 
 
 def encode_value(value: Any) -> bytes | None:
-    """Encode a value as the end of its index key (kind and value); return None if it cannot be indexed.
+    """Encode a value as the last part of an index key (kind and value); return None if it cannot be indexed.
 
     True and False are encoded as 1 and 0. Not indexed are null, lists, objects, integers beyond 64 bits, and texts that
     have more than 200 bytes or a NUL.
@@ -95,20 +95,24 @@ def encode_value(value: Any) -> bytes | None:
 
 
 def encode_text_value(text: str) -> bytes | None:
-    """Encode a text as the end of its index key; return None if it has more than 200 bytes or a NUL."""
+    """Encode a text as the last part of an index key; return None if it has more than 200 bytes or a NUL."""
     packed = text.encode()
     is_indexed = len(packed) <= _MAX_TEXT_BYTES and _TERMINATOR not in packed
     return TEXT + packed + _TERMINATOR if is_indexed else None
 
 
 def encode_number(number: float) -> bytes:
-    """Encode a 64-bit number as the end of its key. Keys sort by value, and an integer before an equal float."""
-    is_whole = isinstance(number, int)
+    """Encode a 64-bit number as the last part of an index key.
+
+    Keys sort by value; an integer sorts before an equal float.
+    """
+    is_integer = isinstance(number, int)
     nearest_double = float(number)
-    # Whole numbers beyond 2**53 are distinguished by their difference from the nearest double, stored with an offset so
-    # that it is never negative.
-    remainder = int(number) - int(nearest_double) if is_whole else 0
-    return NUMBER + _NUMBER.pack(_to_sortable_bits(nearest_double), remainder + _REMAINDER_ZERO, 0 if is_whole else 1)
+    # Integers beyond 2**53 are distinguished by their difference from the nearest double, stored with an offset so that
+    # it is never negative.
+    remainder = int(number) - int(nearest_double) if is_integer else 0
+    is_float = 0 if is_integer else 1
+    return NUMBER + _NUMBER_STRUCT.pack(_to_sortable_bits(nearest_double), remainder + _REMAINDER_ZERO, is_float)
 
 
 def encode_number_bound(number: float) -> bytes:
@@ -117,12 +121,12 @@ def encode_number_bound(number: float) -> bytes:
 
 
 def decode_value(key: bytes) -> str | float:
-    """Return the text or number that the end of an index key encodes; ``key`` begins with the kind of the value."""
+    """Return the text or number encoded in the last part of an index key; ``key`` begins with the kind of the value."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
-    bits, remainder, is_float = _NUMBER.unpack(key[1:])
+    bits, remainder, is_float = _NUMBER_STRUCT.unpack(key[1:])
     # The inverse of `_to_sortable_bits`.
-    number: float = _DOUBLE.unpack(_U64.pack(bits ^ (_SIGN_BIT if bits & _SIGN_BIT else _ALL_BITS)))[0]
+    number: float = _DOUBLE_STRUCT.unpack(_U64_STRUCT.pack(bits ^ (_SIGN_BIT if bits & _SIGN_BIT else _ALL_BITS)))[0]
     return number if is_float else int(number) + remainder - _REMAINDER_ZERO
 
 
@@ -203,7 +207,7 @@ def _to_sortable_bits(number: float) -> int:
     """
     if not math.isfinite(number):  # NaN becomes infinity, because JSON has neither
         number = math.copysign(math.inf, number)
-    bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: -0.0 becomes 0.0
+    bits: int = _U64_STRUCT.unpack(_DOUBLE_STRUCT.pack(number + 0.0))[0]  # + 0.0: -0.0 becomes 0.0
     return bits ^ (_ALL_BITS if bits & _SIGN_BIT else _SIGN_BIT)
 
 
@@ -217,9 +221,9 @@ _RUNS_BYTE, _BITS_BYTE = bytes((_RUNS,)), bytes((_BITS,))
 _BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
 #: Python lists up to this many bits of a container faster than numpy, which takes 20 microseconds for any number.
 _MAX_SINGLE_BITS = 20
-_SINGLE_NUMBER = struct.Struct("<BH")
+_SINGLE_NUMBER_STRUCT = struct.Struct("<BH")
 #: Bytes of a container of one document.
-_SINGLE_NUMBER_BYTES = _SINGLE_NUMBER.size + records.CHECKSUM.size
+_SINGLE_NUMBER_BYTES = _SINGLE_NUMBER_STRUCT.size + records.CHECKSUM.size
 
 ContainerNumbers = npt.NDArray[np.uint16]
 #: True for each document of a set, by document id.
@@ -313,8 +317,8 @@ def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: in
         first_document = records.U32.unpack_from(key, len(key) - CONTAINER_INDEX_BYTES)[0] * DOCUMENTS_PER_CONTAINER
         # Most containers have one document. Decoding them here is faster.
         if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LIST:
-            body = container[: _SINGLE_NUMBER.size]
-            (checksum,) = records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)
+            body = container[: _SINGLE_NUMBER_STRUCT.size]
+            (checksum,) = records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER_STRUCT.size)
             if zlib.crc32(body) == checksum:
                 single_ids.append(first_document + body[1] + (body[2] << 8))  # an offset of two bytes
                 continue
