@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
@@ -131,7 +131,7 @@ class CapitalNames:
     """The names in the sentences of one document in a language other than English."""
 
     def __init__(self, sentences: Sequence[str], language: str, words: NameWords) -> None:
-        """Split the sentences of a document into tokens, and find the runs of capitalized words in them.
+        """Split the sentences of a document into tokens, and find the runs of adjacent capitalized words in them.
 
         Also collects the words that the document shows to be common words or proper nouns. ``words`` are the words of
         the language that decide what is a name.
@@ -142,22 +142,34 @@ class CapitalNames:
         self._long_titles = tuple(title for title in words.titles if len(title) >= _MIN_TITLE_LETTERS)
         #: Words that the document also writes in lower case, or with a determiner in German.
         self._common_words: set[str] = set()
-        #: Capitalized words inside sentences, in normal form; in German, the last word of each name instead.
+        #: Words that the document shows to be proper nouns, in normal form.
         self._proper_nouns: set[str] = set()
         self._runs = [list(self._iter_runs(tokens)) for tokens in self._tokens]
+        self._collect_common_words()
+        self._collect_proper_nouns()
+
+    def _collect_common_words(self) -> None:
+        """Collect common words: words that the document writes in lower case or, in German, after a determiner."""
         for tokens in self._tokens:
             self._common_words.update(fold_text(token) for token in tokens if token[0].islower())
-        all_runs = [run for runs in self._runs for run in runs]
-        for run in all_runs:
-            if self._has_capital_nouns and not _begins_with_adjective(run) and self._has_determiner(run):
-                self._common_words.add(run.keys[0])
-            elif not self._has_capital_nouns and not run.opens_sentence:
-                self._proper_nouns.update(run.keys)
         if self._has_capital_nouns:
-            for run in all_runs:
+            for run in chain.from_iterable(self._runs):
+                if not _begins_with_adjective(run) and self._has_determiner(run):
+                    self._common_words.add(run.keys[0])
+
+    def _collect_proper_nouns(self) -> None:
+        """Collect the words that the document shows to be proper nouns; requires the common words.
+
+        In German, they are the last words of the names. In other languages, they are the capitalized words that do not
+        begin a sentence.
+        """
+        for run in chain.from_iterable(self._runs):
+            if self._has_capital_nouns:
                 name = self._choose_german_name(run)
                 if name is not None:
                     self._proper_nouns.add(name.keys[-1])
+            elif not run.opens_sentence:
+                self._proper_nouns.update(run.keys)
 
     def iter_names(self, sentence_index: int) -> Iterator[str]:
         """Yield the names in a sentence, in order, given its index among the document's sentences.
