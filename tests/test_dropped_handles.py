@@ -485,7 +485,7 @@ def test_an_index_that_is_extended_in_the_background(path: Path, monkeypatch: py
     store = kvstore.open(path)
     monkeypatch.setattr(IndexBuilder, "refresh", build)
     monkeypatch.setattr(IndexBuilder, "find_next_and_due_chunk", lambda *_: (1, 0))
-    monkeypatch.setattr(IndexBuilder, "find_needed_record", lambda *_: object())
+    monkeypatch.setattr(IndexBuilder, "find_record_to_build", lambda *_: object())
     store.put("milk", "Milk goes into tea.")
     assert began.wait(10)
     del store

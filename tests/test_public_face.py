@@ -193,7 +193,7 @@ def test_the_log_is_silent_without_a_handler(
     assert result.stderr == ""
     monkeypatch.setattr(
         IndexBuilder,
-        "find_needed_record",
+        "find_record_to_build",
         lambda *_: (_ for _ in ()).throw(kvstore.errors.IndexUnavailableError("no room for the index")),
     )
     with caplog.at_level(logging.INFO, "kvstore"):

@@ -203,7 +203,7 @@ class IndexManager:
         if next_chunk < self._next_due_chunk.get(index.name, 0):
             return False
         try:
-            if self._file_builder.find_needed_record(index) is not None:  # the index needs a file
+            if self._file_builder.find_record_to_build(index) is not None:  # the index needs a file
                 return True
             self._next_due_chunk[index.name] = self._file_builder.compute_next_check(index)
         except KvstoreError as error:
@@ -229,7 +229,7 @@ class IndexManager:
 
         Records the chunk id at which the file is due for extension, which :meth:`_check_due` compares.
         """
-        record = self._file_builder.find_needed_record(index)
+        record = self._file_builder.find_record_to_build(index)
         if record is None:  # the index was dropped, or needs no file
             return False
         next_chunk, due_chunk = self._file_builder.find_next_and_due_chunk(index, record)

@@ -283,7 +283,10 @@ class IndexWriter(ViewWriter, Indexes):
     """The index records of one write transaction."""
 
     def put(self, record: IndexRecord) -> None:
-        """Store the record of an index: its options, the tokens of the files that belong to it, and its state."""
+        """Store the record of an index: its options, file tokens, creation flag, epoch, and state if it has one.
+
+        The tokens are random identifiers of the index files that belong to this store's history.
+        """
         fields: list[object] = [dict(record.options), list(record.tokens), record.is_created, record.epoch]
         if record.state:
             fields.append(dict(record.state))

@@ -118,7 +118,7 @@ class IndexBuilder(IndexFiller):
         self._environment.verify_path()  # the directory may belong to another store by now
         path = index_file.build_index_path(self._environment.path, index_kind.name)
         with index_file.open_draft(path) as draft:
-            record = self.find_needed_record(index_kind)
+            record = self.find_record_to_build(index_kind)
             if record is None:
                 return False
             try:
@@ -148,11 +148,12 @@ class IndexBuilder(IndexFiller):
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(index_kind))
         index_file.remove_files(index_file.build_index_path(self._environment.path, index_kind.name))
 
-    def find_needed_record(self, index_kind: FileIndex[Any, Any]) -> IndexRecord | None:
-        """Return the record (options, tokens) of an index, or None if it does not exist or needs no file now."""
+    def find_record_to_build(self, index_kind: FileIndex[Any, Any]) -> IndexRecord | None:
+        """Return the record (options, tokens) of an index; None if there is no such index or it needs no file yet."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(index_kind)
-            return None if index_kind.explain_exact_search(record, state) is not None else record
+            needs_file = index_kind.explain_exact_search(record, state) is None
+            return record if needs_file else None
 
     def compute_next_check(self, index_kind: FileIndex[Any, Any]) -> int:
         """Return the chunk id at which to check again whether the store needs an index file; it needs none yet.

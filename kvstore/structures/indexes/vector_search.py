@@ -76,9 +76,9 @@ def _search_index(
         except IndexUnavailableError as error:
             reject_file(state, VECTOR_INDEX, error)
             return None
-        contender_ids, contender_vectors = _gather_contenders(state, candidates, top)
-        batches = [(contender_ids, contender_vectors), *newer_batches]
-        ranking = rank_vectors(state, batches, query, top, allowed, frozenset(contender_ids.tolist()))
+        rerank_ids, rerank_vectors = _select_rerank_candidates(state, candidates, top)
+        batches = [(rerank_ids, rerank_vectors), *newer_batches]
+        ranking = rank_vectors(state, batches, query, top, allowed, frozenset(rerank_ids.tolist()))
         # A row that the search has not visited in a segment is no nearer than the last row it returned.
         max_unseen_cosines = [
             segment_candidates.cosines[-1] + MAX_COSINE_ERROR * segment_candidates.scales[-1]
@@ -94,12 +94,13 @@ def _search_index(
         ef *= _RETRY_FACTOR
 
 
-def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorBatch:
+def _select_rerank_candidates(state: State, candidates: Sequence[NearCodes], top: int) -> VectorBatch:
     """Return the candidates that exist in the state and may be among the ``top`` nearest: chunk ids and stored vectors.
 
     ``candidates`` has the candidates of each segment of the index. Their cosines are approximate, because they are
-    computed from codes. A candidate is omitted only if its cosine is below the cosine of the last of the ``top`` by
-    more than the possible errors of both cosines together.
+    computed from quantized vectors; the error of a cosine is at most MAX_COSINE_ERROR times the scale of its quantized
+    vector. A candidate is omitted only if its cosine is below the cosine of the last of the ``top`` by more than the
+    possible errors of both cosines together.
     """
     labels = np.concatenate([near_codes.labels for near_codes in candidates])
     cosines = np.concatenate([near_codes.cosines for near_codes in candidates])
