@@ -187,9 +187,10 @@ class _Rebuilder:
                 new_texts.copy(digest, text)
 
     def _load_counters(self) -> Counters:
-        """Return counters with the change number, the hits and the next ids of the old store; every total is 0.
+        """Return counters with the change number, the number of lookups and the next ids of the old store.
 
-        If the old counters are damaged, substitutes are used.
+        All totals, such as the number of documents, are 0; the rebuild computes them again. If the old counters are
+        damaged, substitutes are used.
         """
         try:
             old_counters = Counters.load(self._old_state.lmdb)

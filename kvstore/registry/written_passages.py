@@ -293,7 +293,10 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.by_digest.items())]]
 
     def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:
-        """Return the texts of both values; for a passage that is in both, only the texts of ``new_value``."""
+        """Return the texts of both values. For a passage with texts in both, only the texts of ``new_value`` are kept.
+
+        Unassigned texts, which do not name their passage, are concatenated.
+        """
         return ModelTexts(
             {**value.by_digest, **new_value.by_digest}, (*value.unassigned_texts, *new_value.unassigned_texts)
         )

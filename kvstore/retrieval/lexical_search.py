@@ -132,7 +132,8 @@ def find_best_by_words(
     From then on, a posting list is read only in part: the blocks that can contain chunks found before (MaxScore, see
     :mod:`kvstore_cext.word_scores`).
     """
-    search = WordScores(weights.k1, weights.b, weights.average_length, top, None if allowed is None else allowed.groups)
+    group_flags = None if allowed is None else allowed.group_flags
+    search = WordScores(weights.k1, weights.b, weights.average_length, top, group_flags)
 
     def compute_max_score(term: str, blocks: list[Record] | None) -> float:
         """Return the most that a term can add to the score of a chunk. Without blocks, this is only an upper bound."""

@@ -68,7 +68,7 @@ class AllowedDocuments:
         return cls(columns[:, 0], columns[:, 1], columns[:, 2], int(columns[:, 3].sum()))
 
     @cached_property
-    def groups(self) -> npt.NDArray[np.uint8]:
+    def group_flags(self) -> npt.NDArray[np.uint8]:
         """A flag for each group of GROUP_SIZE consecutive chunk ids: 1 if its document is in the set, else 0.
 
         The group of a chunk is its id // GROUP_SIZE. Groups beyond the end of the array are not in the set.
@@ -83,8 +83,11 @@ class AllowedDocuments:
         return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
     def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask of ``chunks``: True for each chunk of a document that the query allows."""
-        flags = self.groups
+        """Return a mask of ``chunks``: True for each chunk of a document that the query allows.
+
+        All chunk ids of a group of GROUP_SIZE ids belong to one document, so the flag of the group decides.
+        """
+        flags = self.group_flags
         if not len(flags):
             return np.zeros(len(chunks), np.bool_)
         groups = chunks // np.uint64(GROUP_SIZE)
@@ -94,7 +97,7 @@ class AllowedDocuments:
     def is_chunk_allowed(self, chunk: int) -> bool:
         """True if the chunk belongs to a document that the query allows."""
         group = chunk // GROUP_SIZE  # the ids of a group all belong to one document
-        return group < len(self.groups) and bool(self.groups[group])
+        return group < len(self.group_flags) and bool(self.group_flags[group])
 
     def __contains__(self, document: object) -> bool:
         """True if the query allows the document with this id."""

@@ -149,7 +149,7 @@ class HnswGraph:
         IndexUnavailableError if a visited node fails its checksum.
         """
         labels = self.rows.labels
-        groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None
+        groups = allowed.group_flags if isinstance(allowed, AllowedDocuments) else None
         num_allowed = len(labels) if allowed is None else min(allowed.num_chunks, len(labels))
         can_follow_links = self.is_linked and (allowed is None or groups is not None)
         # To find ef allowed nodes, a search visits len(labels) / num_allowed times as many. It is faster than
@@ -175,7 +175,7 @@ class HnswGraph:
             return _RowSelection(*self._get_ranges(allowed))
         if allowed is None or isinstance(allowed, AllowedDocuments):
             # For many documents, testing the flag of every row is cheaper than finding the range of each document.
-            groups = None if allowed is None else allowed.groups
+            groups = None if allowed is None else allowed.group_flags
             return _RowSelection(np.zeros(1, np.int64), np.full(1, len(self), np.int64), groups)
         rows = allowed.find_positions(self.rows.labels)
         return _RowSelection(rows, rows + 1)

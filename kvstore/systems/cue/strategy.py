@@ -82,7 +82,7 @@ class CueStrategy:
                 f"{score:.3f} {name}" for name, score in _label_chunks(query, ranking[: query.top])
             )
         path_texts = {
-            chunk: _format_chunk_path(graph, paths_by_chunk[chunk], chunk)
+            chunk: _format_path_to_chunk(graph, paths_by_chunk[chunk], chunk)
             if chunk in paths_by_chunk
             else "near the question"
             for chunk, _ in ranking
@@ -201,8 +201,8 @@ def _label_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
     return list(zip(labels, (score for _, score in ranking), strict=True))
 
 
-def _format_chunk_path(graph: UnitGraph, path: UnitPath, chunk: int) -> str:
-    """Return a path of entities and units (sentences) as text, up to its first unit in ``chunk``."""
+def _format_path_to_chunk(graph: UnitGraph, path: UnitPath, chunk: int) -> str:
+    """Return the part of a path of entities and units (sentences) up to its first unit in ``chunk``, as text."""
     end = next(index for index, row in enumerate(path.rows, 1) if graph.chunks[row] == chunk)
     return _format_path(graph, path, end)
 

@@ -78,7 +78,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Generation(change=change, chunk_stop=chunk_stop, header=header, rows=rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Communities:
-        """Return the stored communities of one build, limited to members and chunks that still exist in ``state``."""
+        """Return the communities of a generation as seen by ``state``: members and chunks deleted since are omitted."""
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:

@@ -117,13 +117,16 @@ COMMUNITY_TABLE = SqlTable(
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[int, int, float]]:
-    """Yield all rows of ``community_members``: the ids of a community and of a member, and its edge weight there."""
+    """Yield the rows of ``community_members`` for all communities that the reader can see.
+
+    A row is (community id, member id, total weight of the member's edges inside the community).
+    """
     for community in _iter_visible_communities(reader):
         yield from _iter_members(reader, community)
 
 
 def _iter_members(reader: TableReader, community: int) -> Iterator[tuple[int, int, float]]:
-    """Yield the rows of ``community_members`` for one community, strongest member first: its id, entity and weight."""
+    """Yield the rows (community, entity, weight) of ``community_members`` for one community, strongest member first."""
     communities = get_communities(reader.state)
     assert communities is not None
     for entity, weight in communities.list_members(community):
