@@ -41,7 +41,7 @@ from ..structures.names.mentions import (
 from ..structures.postings import encode_term
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
-from ..text.languages import find_stemmed_language
+from ..text.languages import choose_stemmer_language
 from ..text.normalize import fold, to_entity_key
 from ..text.words import count_chunk_terms, get_document_stemmer
 from .facts import list_stated_fact_kinds
@@ -84,15 +84,15 @@ class _Checker:
         self._keys: dict[int, str] = {}
         #: The totals that the checks have counted, by the name of the counter.
         self._totals: Counter[str] = Counter()
-        # Data that would not fit into memory is summed: for each chunk its postings and vector location, for
-        # each entity its introductions and addresses.
+        # Checksums (sums of hashes) of data that would not fit into memory: for each chunk, of its postings and vector
+        # location; for each entity, of its introductions and addresses.
         chunks, entities = (choose_array_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
-        self._posting_sums = HashSums(chunks)
-        self._vector_sums = HashSums(chunks)
+        self._posting_checksums = HashSums(chunks)
+        self._vector_checksums = HashSums(chunks)
         #: Vectors without a record of verified blocks: each read verifies the block again.
         self._vectors = Vectors(state.lmdb, state.settings.dimension)
-        self._introduction_sums = HashSums(BLOCK_SIZE * entities)
-        self._address_sums = HashSums(BLOCK_SIZE * entities)
+        self._introduction_checksums = HashSums(BLOCK_SIZE * entities)
+        self._address_checksums = HashSums(BLOCK_SIZE * entities)
 
     def run(self) -> Iterator[str]:
         """Yield the violations that all checks find. Later checks use data that earlier checks collected.
@@ -166,7 +166,7 @@ class _Checker:
             prefix = term + b"\x00"
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
-                self._posting_sums.add(chunk, (prefix, frequency, length))
+                self._posting_checksums.add(chunk, (prefix, frequency, length))
         for term, size in self._state.postings.scan_sizes():
             if size != (num_postings.pop(term, 0), num_blocks.pop(term, 0)):
                 yield f"term {term!r} has wrong counts: {size.postings} postings in {size.blocks} blocks"
@@ -183,9 +183,9 @@ class _Checker:
             """Add the hash of each chunk's location in a block to the sum of that chunk."""
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE_ID:
-                    if self._vector_sums[chunk]:  # an earlier row also has this chunk
+                    if self._vector_checksums[chunk]:  # an earlier row also has this chunk
                         duplicate_chunks.append(chunk)
-                    self._vector_sums.add(chunk, (block, row))
+                    self._vector_checksums.add(chunk, (block, row))
 
         yield from check_blocks(self._state, self._vectors, add_block)
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicate_chunks)
@@ -209,7 +209,7 @@ class _Checker:
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
         sections = state.documents.get_sections(record.id)
-        language = find_stemmed_language(state.settings.stemmer, record.meta, text)
+        language = choose_stemmer_language(state.settings.stemmer, record.meta, text)
         stem = get_document_stemmer(state.settings.stemmer, language)
         if language is not None:
             self._languages[language] += 1
@@ -220,7 +220,7 @@ class _Checker:
         yield from self._check_headings(record, sections, heading_occurrences)
         for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
             for address in addresses.list_best_addresses(targets):
-                self._address_sums.add(entity, (address,))
+                self._address_checksums.add(entity, (address,))
         yield from self._check_abstracts(record, sections)
         for introduction in state.entities.get_introductions(record.id):
             self._count_introduction(*introduction)
@@ -272,7 +272,7 @@ class _Checker:
 
         ``slot`` is the index of the slot with the name's spelling and kind in the record of the entity.
         """
-        self._introduction_sums.add(entity, (slot,))
+        self._introduction_checksums.add(entity, (slot,))
         self._totals["introductions"] += 1
 
     def _check_chunk(
@@ -295,14 +295,14 @@ class _Checker:
         postings = ((encode_term(term), min(count, _MAX_FREQUENCY), length) for term, count in terms.items())
         # The order of the postings does not matter, so sums of hashes modulo 2**64 are compared.
         expected_sum = sum(map(hash, postings))
-        if self._posting_sums.pop_sum(chunk) != expected_sum & MASK:
+        if self._posting_checksums.pop_sum(chunk) != expected_sum & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} do not match its text"
         if chunk_record.words != sum(terms.values()):
             yield (
                 f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {chunk_record.words} recorded"
             )
         self._totals["words"] += chunk_record.words
-        if self._vector_sums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
+        if self._vector_checksums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
             try:
                 self._vectors.get_row_ids(chunk_record.block)
             except CorruptionError as error:  # the same for every chunk of the block, and reported once
@@ -344,13 +344,13 @@ class _Checker:
     def _check_orphans(self) -> Iterator[str]:
         """Yield a sentence for postings, vectors, chunks, mentions and abstracts whose document does not exist.
 
-        The check of each document removed the sums of its postings and vectors; the remaining sums belong to no
-        document.
+        The check of each document has reset the checksums of its chunks' postings and vectors to 0, so a nonzero
+        checksum belongs to no document.
         """
         documents = self._sizes  # the ids of all documents are its keys
-        for chunk in self._posting_sums.iter_nonzero():
+        for chunk in self._posting_checksums.iter_nonzero():
             yield f"postings exist for chunk {chunk}, which no document owns"
-        for chunk in self._vector_sums.iter_nonzero():
+        for chunk in self._vector_checksums.iter_nonzero():
             yield f"a vector is stored for chunk {chunk}, which no document owns"
         for chunk, chunk_record in self._state.chunks.scan():
             if chunk_record.document not in documents:
@@ -400,7 +400,7 @@ class _Checker:
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():
-            self._address_sums.add(node_record.entity, (addresses.make_address(addresses.NODE_RANK, node),))
+            self._address_checksums.add(node_record.entity, (addresses.make_address(addresses.NODE_RANK, node),))
         yield from check_forest(self._state, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
@@ -449,7 +449,7 @@ class _Checker:
             if not stored_addresses and not introduced_kinds <= stated_kinds:
                 yield f"entity {record.key!r}: only documents introduce it, but none mentions it or has it in a tree"
             address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
-            if self._address_sums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
+            if self._address_checksums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
                 yield f"entity {record.key!r}: its block list does not match its mentions and nodes"
             self._totals["entities"] += 1
 
@@ -464,7 +464,7 @@ class _Checker:
         expected_sum = sum(slot.num_introductions * hash((index,)) for index, slot in enumerate(record.slots))
         return (
             not has_duplicates
-            and self._introduction_sums[entity] == expected_sum & MASK
+            and self._introduction_checksums[entity] == expected_sum & MASK
             and bool(record.slots[-1].num_introductions)  # the writer removes unused slots at the end
         )
 

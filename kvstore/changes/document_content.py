@@ -24,7 +24,7 @@ from ..structures.documents.documents import DocumentRecord, DocumentWriter, Sec
 from ..structures.postings import PostingWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
-from ..text.languages import find_stemmed_language
+from ..text.languages import UNKNOWN_LANGUAGE, choose_stemmer_language
 from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
 from .pending import EmbeddedPart, PendingDocument
 
@@ -82,7 +82,7 @@ class DocumentContentWriter:
                 )
         counters.documents += 1
         if self._settings.stemmer == MULTILINGUAL:
-            counters.change_language_count(extracted.language or "", change=1)
+            counters.change_language_count(extracted.language or UNKNOWN_LANGUAGE, change=1)
         counters.text_bytes += record.size
         return record, sections
 
@@ -145,7 +145,7 @@ class DocumentContentWriter:
         sections_by_document = self.documents.get_sections_many(record.id for record in documents)
         for record in documents:
             sections, text = sections_by_document[record.id], self.documents.read_text(record.id)
-            language = find_stemmed_language(self._settings.stemmer, record.meta, text)
+            language = choose_stemmer_language(self._settings.stemmer, record.meta, text)
             stem = get_document_stemmer(self._settings.stemmer, language)
             if language is not None:
                 self._counters.change_language_count(language, change=-1)

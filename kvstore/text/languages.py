@@ -32,6 +32,8 @@ from .words import (
     segment_words,
 )
 
+#: The name that stands for an unknown language, in a store with the ``multilingual`` stemmer.
+UNKNOWN_LANGUAGE = ""
 #: Function words of other languages that English texts rarely contain.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
 #: The function words of all languages but English. Some are English function words too.
@@ -195,13 +197,13 @@ def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, i
     return QuestionStemmer(sorted(languages, key=lambda language: (language != first_language, language)))
 
 
-def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) -> str | None:
-    """Return the name of the language whose stemmer a document needs, or "" if its language is unknown.
+def choose_stemmer_language(stemmer: str, meta: Mapping[str, Any], text: bytes) -> str | None:
+    """Return the name of the language by which a document is stemmed, or :data:`UNKNOWN_LANGUAGE`.
 
     Returns None if the ``stemmer`` setting is not ``multilingual``, because all documents then have the same stemmer.
     ``meta`` and ``text`` are the document's metadata and text.
     """
-    return (find_document_language(meta, text) or "") if stemmer == MULTILINGUAL else None
+    return (find_document_language(meta, text) or UNKNOWN_LANGUAGE) if stemmer == MULTILINGUAL else None
 
 
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
