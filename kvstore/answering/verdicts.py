@@ -113,10 +113,10 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     if comparison != "equal":
         return comparison
     clauses = _select_clauses(sentence, own_terms, stem)
-    is_restricted = bool(_get_added_matches(_RESTRICTION_PATTERN, question, sentence))
+    is_restricted = bool(_find_missing_matches(_RESTRICTION_PATTERN, sentence, missing_from=question))
     if is_forbidden or any(_precedes_term(_NEGATION_PATTERN, clause, own_terms, stem) for clause in clauses):
         return None if is_restricted else "no"
-    doubts = _get_added_matches(_DOUBT_PATTERN, question, sentence)
+    doubts = _find_missing_matches(_DOUBT_PATTERN, sentence, missing_from=question)
     if asks_permission:
         doubts.discard("may")
     if is_restricted or doubts or _NEGATION_PATTERN.search(sentence):
@@ -153,13 +153,13 @@ def _list_required_terms(question: str, optional_terms: str, stem: Callable[[str
 
 
 def _is_as_strict(question: str, sentence: str) -> bool:
-    """True if the sentence says as much as the question: an "all", "must" or "first" in the question is in both.
+    """True if the sentence keeps every qualifier of the question, such as "all", "must" or "first".
 
-    Words for "all" count as the same, and so do words for "must".
+    Words that mean "all" are interchangeable, and so are words that mean "must".
     """
     is_as_universal = not _UNIVERSAL_PATTERN.search(question) or _UNIVERSAL_PATTERN.search(sentence)
     is_as_obligatory = not _OBLIGATION_PATTERN.search(question) or _OBLIGATION_PATTERN.search(sentence)
-    missing_words = _get_added_matches(_STRICT_PATTERN, sentence, question)
+    missing_words = _find_missing_matches(_STRICT_PATTERN, question, missing_from=sentence)
     return bool(is_as_universal and is_as_obligatory and not missing_words)
 
 
@@ -251,9 +251,9 @@ def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: C
     return False
 
 
-def _get_added_matches(pattern: re.Pattern[str], base: str, text: str) -> set[str]:
-    """Return the distinct matches of a pattern in ``text``, in lower case, without those in ``base``."""
-    return _get_matches(pattern, text) - _get_matches(pattern, base)
+def _find_missing_matches(pattern: re.Pattern[str], text: str, *, missing_from: str) -> set[str]:
+    """Return the distinct matches of a pattern in ``text``, in lower case, that are not in ``missing_from``."""
+    return _get_matches(pattern, text) - _get_matches(pattern, missing_from)
 
 
 def _get_matches(pattern: re.Pattern[str], text: str) -> set[str]:

@@ -386,10 +386,11 @@ def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -
 
 
 def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, number: int) -> Question | None:
-    """Return a near miss: the question about the attribute of ``fact``, but with the subject of ``other``.
+    """Return an unanswerable question that resembles an answerable one, or None if a document may answer it.
 
-    A definition has no attribute, so its question asks for a combination of the names of the two subjects. ``number``
-    selects the phrase. Returns None if the two do not combine, as statements never do, or if a document may answer.
+    It asks for the attribute of ``fact``, but for the subject of ``other``. For definitions, which have no attribute,
+    it asks for a combination of the names of the two subjects. ``number`` selects the wording. Also returns None if the
+    facts cannot be combined: a question about a statement, for example, contains no subject that could be replaced.
     """
     if fact.source == "definition":
         subject, attribute = _combine_names(fact.subject, other.subject), ""

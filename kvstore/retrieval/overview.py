@@ -95,8 +95,8 @@ class SummaryRequest(NamedTuple):
     """The subject of a question for a summary.
 
     ``subject`` are the words that are not about summaries, documents or their points, and ``years`` those that are
-    years. ``covers_all`` is true if the question means all documents (unless ``subject`` names titles). If the
-    question ``is_foreign`` (not in English), a word may have another ending in a title.
+    years. With ``covers_all``, all documents are summarized if no title contains the ``subject``. If the
+    question ``is_foreign`` (not in English), a word may have a different ending in a title.
     """
 
     subject: frozenset[str]
@@ -214,7 +214,7 @@ def _asks_for_everything(question: str, stems: Set[str]) -> bool:
 def _build_summary_request(words: Collection[str], *, covers_all: bool) -> SummaryRequest:
     """Return the request to summarize the subject with these words; the years among them become its ``years``.
 
-    ``covers_all`` is True if the request means all documents, unless these words name titles.
+    With ``covers_all``, all documents are summarized if no title contains the words.
     """
     years = frozenset(filter(_YEAR_PATTERN.fullmatch, words))
     return SummaryRequest(frozenset(words) - years, years, covers_all)
