@@ -289,30 +289,30 @@ def search_locally(query: Query, searches: Sequence[LocalSearch], top: int) -> l
 class _SearchPool(NamedTuple):
     """The chunks that one search ranks (ids ascending), with their scores by entities.
 
-    ``mentioned_starts`` are the start entities that each chunk mentions, as indexes into the starts of the search.
+    ``start_indexes_by_chunk`` has the start entities that each chunk mentions, as indexes into the search's ``starts``.
     """
 
     chunks: npt.NDArray[np.uint64]
     scores: npt.NDArray[np.float64]
-    mentioned_starts: Mapping[int, Sequence[int]]
+    start_indexes_by_chunk: Mapping[int, Sequence[int]]
 
 
 def _select_candidates(
     query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]
 ) -> _SearchPool:
-    """Return the chunks that a search ranks: the best chunks by its start entities, and the chunks of its rankings.
+    """Return the candidate chunks of a search, with their scores and the start entities that they mention.
 
-    They are returned with their scores and the start entities that they mention. ``rows`` has the chunks of each start
-    entity, and ``weights`` the weight of each entity.
+    The candidates are the chunks whose start entities have the largest total weight, and the chunks of the search's
+    ``rankings``. ``rows`` has the chunks of each start entity, and ``weights`` the weight of each start entity.
     """
-    scores, mentioned_starts = _score_chunks(rows, weights)
+    scores, start_indexes_by_chunk = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.mask_allowed(chunks)]
     chunk_scores = np.array([scores[chunk] for chunk in chunks.tolist()])
     rankings = (best(query.reading, chunks, chunk_scores, _MAX_CANDIDATES), *search.rankings)
     candidates = np.unique(np.array([chunk for ranking in rankings for chunk, _ in ranking], np.uint64))
     candidate_scores = np.array([scores.get(chunk, 0.0) for chunk in candidates.tolist()])
-    return _SearchPool(candidates, candidate_scores, mentioned_starts)
+    return _SearchPool(candidates, candidate_scores, start_indexes_by_chunk)
 
 
 def _rank_pools(
@@ -335,17 +335,17 @@ def _rank_pools(
         total = scale_to_best(pool.scores) + scale_to_best(cosines[indexes].astype(np.float64))
         total += scale_to_best(word_scores[indexes])
         ranking = best(query.reading, pool.chunks, total, top)
-        paths = {chunk: _format_path(search.starts, pool.mentioned_starts.get(chunk, ())) for chunk, _ in ranking}
+        paths = {chunk: _format_path(search.starts, pool.start_indexes_by_chunk.get(chunk, ())) for chunk, _ in ranking}
         results.append(LocalResult(ranking, paths))
     return results
 
 
-def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int]) -> str:
+def _format_path(starts: Sequence[StartEntity], indexes: Iterable[int]) -> str:
     """Return the ``path`` of a hit, a phrase that says why its chunk was retrieved.
 
-    It lists the start entities that the chunk mentions; ``mentioned_starts`` are their indexes in ``starts``.
+    It lists the start entities that the chunk mentions; ``indexes`` are their indexes in ``starts``.
     """
-    names = ", ".join(dict.fromkeys(starts[index].key for index in mentioned_starts))
+    names = ", ".join(dict.fromkeys(starts[index].key for index in indexes))
     return f"names {names}" if names else "near the question"
 
 

@@ -108,28 +108,28 @@ class _Groups:
 class _TopicLevel:
     """The topics of a level.
 
-    ``labels`` hold the topic of each chunk (or, in the tree of related content, of each entity's sentences).
-    ``chunk_indexes`` holds the chunks of each topic, ``members`` its child topics, and ``parents`` its parent, as
-    indexes within its level. ``first_id`` is the id of the first topic.
+    Its items are chunks (or, in the tree of related content, leaves: the sentences that mention an entity). ``labels``
+    hold the topic of each item, and ``item_indexes`` the items of each topic. ``members`` holds the child topics of
+    each topic, and ``parents`` its parent, as indexes within their levels. ``first_id`` is the id of the first topic.
     """
 
     def __init__(
         self, first_id: int, labels: IntArray, finer_labels: IntArray | None, coarser_labels: IntArray | None
     ) -> None:
-        """Group chunks by their labels (topics) at this level, and find the child topics and the parent of each topic.
+        """Group items by their labels (topics) at this level, and find the child topics and the parent of each topic.
 
         ``first_id`` is the id of the level's first topic. ``finer_labels`` and ``coarser_labels`` are the labels at the
-        adjacent levels; None: there is no such level. A topic of the finest level has chunks instead of child topics.
+        adjacent levels; None: there is no such level. A topic of the finest level has items instead of child topics.
         """
         self.first_id, self.labels = first_id, labels
-        self.chunk_indexes = _Groups.from_labels(labels)
+        self.item_indexes = _Groups.from_labels(labels)
         child_labels = None if finer_labels is None else _map_to_parents(finer_labels, labels)
-        self.members = self.chunk_indexes if child_labels is None else _Groups.from_labels(child_labels)
+        self.members = self.item_indexes if child_labels is None else _Groups.from_labels(child_labels)
         self.parents = None if coarser_labels is None else _map_to_parents(labels, coarser_labels)
 
     def __len__(self) -> int:
         """Return the number of topics of the level."""
-        return len(self.chunk_indexes)
+        return len(self.item_indexes)
 
 
 def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
@@ -221,7 +221,7 @@ class TopicTree(_SummarizedTree):
         chunk), or is None for no second topic.
         """
         super().__init__(chunks, _build_levels(partitions))
-        self._leaf_chunk_indexes = self._levels[0].chunk_indexes if self._levels else None
+        self._leaf_chunk_indexes = self._levels[0].item_indexes if self._levels else None
         if len(self._levels) < 2:
             return
         if soft and vectors is not None:
@@ -239,7 +239,7 @@ class TopicTree(_SummarizedTree):
             parent = self._find_parent(level_index, topic_index)
             if level_index:
                 members = self._list_child_topics(level_index, topic_index)
-                yield TopicDraft(level_index, members, level.chunk_indexes[topic_index].tolist(), parent)
+                yield TopicDraft(level_index, members, level.item_indexes[topic_index].tolist(), parent)
             else:
                 assert self._leaf_chunk_indexes is not None
                 chunk_indexes = self._leaf_chunk_indexes[topic_index].tolist()
@@ -270,8 +270,7 @@ class RelatedTree(_SummarizedTree):
         """
         level = self._levels[level_index]
         for topic_index in range(len(level)):
-            # In this tree, the labels of a level are labels of leaves instead of chunks.
-            leaves = [self._leaves[leaf] for leaf in level.chunk_indexes[topic_index].tolist()]
+            leaves = [self._leaves[leaf] for leaf in level.item_indexes[topic_index].tolist()]
             chunk_indexes = sorted({chunk_index for leaf in leaves for chunk_index in leaf.chunk_indexes})
             draft = TopicDraft(level_index, chunk_indexes, chunk_indexes, self._find_parent(level_index, topic_index))
             if level_index:
@@ -337,14 +336,14 @@ def _find_second_topics(
         members = coarser_level.members[parent].tolist()
         if len(members) < 2:
             continue
-        centroids = np.array([_compute_centroid(vectors[finest_level.chunk_indexes[member]]) for member in members])
-        chunk_indexes = coarser_level.chunk_indexes[parent]
+        centroids = np.array([_compute_centroid(vectors[finest_level.item_indexes[member]]) for member in members])
+        chunk_indexes = coarser_level.item_indexes[parent]
         # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
         cosines = np.rint((vectors[chunk_indexes] @ centroids.T) * _COSINE_STEPS) / _COSINE_STEPS
         own_indexes = {
             chunk_index: index
             for index, member in enumerate(members)
-            for chunk_index in finest_level.chunk_indexes[member].tolist()
+            for chunk_index in finest_level.item_indexes[member].tolist()
         }
         for chunk_index, chunk_cosines in zip(chunk_indexes.tolist(), cosines, strict=True):
             own_index = own_indexes[chunk_index]
