@@ -323,7 +323,7 @@ class _PageWalker:
         if tag == "dd":
             return self._open_container(html_list.add_definition)
         if tag == "dt":
-            if html_list.in_toc:
+            if html_list.in_toc:  # each <dt> is an entry of its own, even without a <dd>
                 html_list.add_undefined_terms()
             return self._open_container(lambda blocks: html_list.terms.extend(_split_terms(blocks)))
         return self.container.flush_paragraph

@@ -185,7 +185,10 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     def _finish_open_text(self) -> None:
-        """End the open code block and paragraph before an item, and stop waiting for the line of a term."""
+        """End the open code block and paragraph before an item.
+
+        Also cancels a pending heading or term, whose text would be the next line (as after ``.TP``).
+        """
         self._finish_code()
         self._flush_paragraph()
         self._next_line_handler = None

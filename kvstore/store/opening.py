@@ -64,12 +64,14 @@ def open_store(
     If this process already has the store open, the result is another handle on it, with a separate session
     (:meth:`Store.session`). The store is closed with its last handle. A handle can be ``readonly`` on a writable store,
     but not the reverse. ``durability`` and ``max_bytes`` must match the open store. Each handle has its own
-    ``lock_timeout``, but changes of indexes and copies of pages use the timeout of the first handle.
+    ``lock_timeout``, but index changes, such as CREATE INDEX, and backups with ``compact=False`` use the timeout of the
+    first handle.
 
     ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
-    creation settings. For an existing store both must match. Without the ``english`` extra, a new store gets the
-    language ``rules``, with a warning unless the caller chose it. ``lock_timeout`` is how many seconds a change waits
-    for another writer, ``max_bytes`` is the largest size of the store, and ``durability`` is ``full`` or ``relaxed``.
+    creation settings. For an existing store both must match. Without the ``english`` extra, a new store finds names
+    only by rules (the ``language`` setting ``rules``), with a warning unless the caller chose it. ``lock_timeout`` is
+    how many seconds a change waits for another writer, ``max_bytes`` is the largest size of the store, and
+    ``durability`` is ``full`` or ``relaxed``.
     Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
     LockTimeoutError, InputError.
 
