@@ -155,7 +155,7 @@ def compute_question_rarities(
     common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
-    subject = _remove_request(question, language)
+    subject = _strip_question_words(question, language)
     subject = subject if _WORD_PATTERN.search(subject) else question
     # The given language is used, because the rest of the question can be too short to show its language.
     is_english = language in (None, "english")
@@ -165,8 +165,11 @@ def compute_question_rarities(
     return {term: compute_term_rarity(chunks, counts[term]) for term in terms}
 
 
-def _remove_request(question: str, language: str | None) -> str:
-    """Return a question in a language (None: English) without the words that ask ("how long", "tell me about")."""
+def _strip_question_words(question: str, language: str | None) -> str:
+    """Return the topic of a question, or the question if it has none, without words that ask, such as "how long".
+
+    ``language`` is the language of the question (None: English).
+    """
     subject = find_topic(question) or question
     vocabulary = load_question_words(language)  # None for English
     if vocabulary is not None:
@@ -358,7 +361,7 @@ class _QuestionTerms(NamedTuple):
         """
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
-        subject = _remove_request(question, language)
+        subject = _strip_question_words(question, language)
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
         bigrams = list(filter(is_bigram, consecutive_terms))  # of a script without spaces
         if bigrams and not isinstance(stem, Segmenter):  # a segmenter yields words instead of bigrams

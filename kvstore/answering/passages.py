@@ -25,7 +25,7 @@ from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN
 from .inline_rendering import render_inline, strip_item_marker
 from .markdown_snippets import MarkdownSnippetSplitter
-from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, PlainTextSplitter
+from .plain_text_snippets import FIELD_OR_SPEAKER_PATTERN, SENTENCE_END_PATTERN, PlainTextSplitter
 from .settings_snippets import is_configuration_file
 from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading
 
@@ -425,7 +425,7 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
         question_indent = _get_indent(text, question.start)
         are_below = all(_get_indent(text, other.start) > question_indent for other in (reply, snippet))
         return snippet.kind != "item" or not are_below
-    return SPEAKER_PATTERN.match(question.text) is not None and SPEAKER_PATTERN.match(snippet.text) is not None
+    return all(FIELD_OR_SPEAKER_PATTERN.match(turn.text) for turn in (question, snippet))
 
 
 def _get_indent(text: str, offset: int) -> int:

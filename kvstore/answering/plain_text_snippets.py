@@ -25,8 +25,8 @@ from .snippets import (
 )
 
 _WORD_PATTERN = compile_lazily(r"\w+")
-#: A speaker before a turn, or a term before its definition.
-SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
+#: The name before a colon: of a field, of a speaker before a turn, or of a term before its definition.
+FIELD_OR_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line, separated from its definition by white space.
 _COLUMN_TERM_PATTERN = compile_lazily(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
@@ -132,7 +132,7 @@ class PlainTextSplitter:
             self._term, self._term_indent = render_inline(piece), part.indent
             return
         # The term of the snippets: a speaker, a term in the first column, or the term above.
-        speaker = SPEAKER_PATTERN.match(piece)
+        speaker = FIELD_OR_SPEAKER_PATTERN.match(piece)
         own_term = speaker["term"] if speaker else ""
         column_term = _COLUMN_TERM_PATTERN.match(piece) if part.has_term_column else None
         if column_term:
@@ -259,13 +259,11 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             continue
         has_term_column = _has_term_column(text, lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
-        is_field = SPEAKER_PATTERN.match(text, line.start, line.end) and _is_unwrapped(text, lines, first, max_width)
-        min_next_indent = line.indent + 1 if has_term_column else min_indent
-        stop = first + 1
-        while stop < len(lines) and not is_field and lines[stop].indent >= min_next_indent:
-            if stop in item_lines or _is_term_line(text, lines, stop) or _has_term_column(text, lines, stop):
-                break  # it begins a part of its own
-            stop += 1
+        has_name = FIELD_OR_SPEAKER_PATTERN.match(text, line.start, line.end) is not None
+        if has_name and _is_unwrapped(text, lines, first, max_width):
+            stop = first + 1
+        else:
+            stop = _find_part_end(text, lines, first, item_lines, line.indent + 1 if has_term_column else min_indent)
         line_text = text[line.start : line.end]
         is_heading = len(line_text.split()) <= _MAX_HEADING_WORDS and not SENTENCE_END_PATTERN.search(line_text)
         yield _ParagraphPart(
@@ -277,6 +275,23 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             is_item=first in item_lines and any(pattern.match(line_text) for pattern in _LIST_ITEM_PATTERNS),
         )
         first = stop
+
+
+def _find_part_end(
+    text: str, lines: Sequence[_Line], first: int, item_lines: Collection[int], min_next_indent: int
+) -> int:
+    """Return the index after the last line of the part of a paragraph that begins at the line ``first``.
+
+    The part ends before a line that is indented by less than ``min_next_indent`` characters, an item of a list
+    (``item_lines`` are the indexes of their first lines), a term above its definition, or a line whose first column is
+    a term.
+    """
+    for index in range(first + 1, len(lines)):
+        if lines[index].indent < min_next_indent or index in item_lines:
+            return index
+        if _is_term_line(text, lines, index) or _has_term_column(text, lines, index):
+            return index
+    return len(lines)
 
 
 def _list_lines(text: str, start: int, end: int) -> list[_Line]:

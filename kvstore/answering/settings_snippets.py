@@ -35,6 +35,8 @@ _ITEM_PATTERN = compile_lazily(r"-(?:\s+|\Z)|\{\Z")
 #: The values of a key whose settings or text are on the lines below.
 _MULTILINE_VALUES = frozenset(("", "{", "[", "|", ">", "|-", ">-", "|+", ">+"))
 _WORD_PATTERN = compile_lazily(r"[^\W_]+")
+#: The separator of the values of a list in the display.
+_VALUE_SEPARATOR = ", "
 #: The maximum number of lines in one snippet.
 _MAX_LINES = 8
 
@@ -96,6 +98,11 @@ class _SettingGroup:
         if path:  # a single setting continues the path of its keys
             path += ": " if self.separator else "."
         return f"{path}{content}{'  # ' if comment else ''}{comment}"
+
+    @property
+    def is_value_list(self) -> bool:
+        """True for values of a list, which commas separate in the display."""
+        return self.separator == _VALUE_SEPARATOR
 
     def add_comment(self, comment: str, end: int) -> None:
         """Add a comment, unless it is empty, and extend the group to character ``end`` of the code."""
@@ -179,7 +186,7 @@ class _SettingsParser:
         value = value.removesuffix(",")
         setting = _SETTING_PATTERN.fullmatch(value)
         if setting is None:
-            new_group.contents, new_group.separator = [value], ", "
+            new_group.contents, new_group.separator = [value], _VALUE_SEPARATOR
             yield from self._append_group(new_group, indent, can_continue=True)
             self._opens_item = False
             return
@@ -197,11 +204,11 @@ class _SettingsParser:
         self._opens_item = False
 
     def _append_group(self, group: _SettingGroup, indent: int, *, can_continue: bool) -> Iterator[_SettingGroup]:
-        """Append a line to the current group, or yield that group as complete and make ``group`` the current one.
+        """Merge ``group`` into the current group, or yield the current group as complete and replace it with ``group``.
 
-        ``group`` has only the setting or value of the line, whose indentation is ``indent``. It is appended only if
-        ``can_continue`` and both are values of one list or settings of one list item. Comments before it become a part
-        of its group.
+        ``group`` has only the setting or value of one line, whose indentation is ``indent``. It is merged only if
+        ``can_continue`` is True and both groups are values of one list or settings of one list item. A current group
+        of comments alone is merged into ``group`` instead.
         """
         current = self._group
         if current is None:
@@ -210,8 +217,7 @@ class _SettingsParser:
         if not current.contents:  # comments alone
             self._group = replace(group, start=current.start, comments=current.comments + group.comments)
             return
-        is_value = group.separator == ", "
-        is_in_same_list = current.separator == ", " if is_value else current.item_indent == indent
+        is_in_same_list = current.is_value_list if group.is_value_list else current.item_indent == indent
         has_room = current.keys == group.keys and len(current.contents) < _MAX_LINES
         if can_continue and is_in_same_list and has_room:
             current.contents += group.contents

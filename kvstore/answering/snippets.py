@@ -369,7 +369,8 @@ def _split_cells(row: str) -> list[str]:
 def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN) -> Iterator[Snippet]:
     """Yield the entries of a list, log or chat as snippets. An entry begins with a line that matches ``entry_start``.
 
-    By default, each line is an entry. ``is_question`` is set for a chat message that asks something.
+    By default, each line is an entry. The kind of the snippets is ``table``, because an entry is displayed on a line of
+    its own like a row of a table. ``is_question`` is set if a chat message is a question.
     """
     offset = first = block.start  # of the current line, and of the current entry
     for line in [*block.content.splitlines(keepends=True), ""]:  # the empty line ends the last entry

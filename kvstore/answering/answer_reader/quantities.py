@@ -17,7 +17,7 @@ from ...text.words import FUNCTION_WORDS
 
 #: The units of the calendar. A date has the value 100 times the month plus the day, a clock time the minutes since
 #: midnight, and a weekday 0 (Monday) to 6.
-YEAR, DATE, CLOCK, WEEKDAY = "calendar year", "date", "clock time", "weekday"
+CALENDAR_YEAR, DATE, CLOCK, WEEKDAY = "calendar year", "date", "clock time", "weekday"
 #: The number of values after which the values of a unit start again.
 PERIODS = {DATE: 1300, CLOCK: 24 * 60, WEEKDAY: 7}
 #: Names of units and currencies; the first name of a group represents the unit.
@@ -28,6 +28,8 @@ _UNIT_GROUPS = (
     " person people guest participant visitor attendee"
 )
 _UNITS = {name: group.split()[0] for group in _UNIT_GROUPS.split(";") for name in group.split()}
+#: The unit of an age or another number of years, and of the words "age" and "aged".
+_YEARS = "year"
 #: The units of measurement. A number without a unit matches a range in one of them only if its text mentions the unit;
 #: an amount without a currency is assumed to be in the usual currency.
 MEASURES = frozenset(_UNITS.values()).difference("$€£¥")
@@ -64,8 +66,8 @@ class Quantity(NamedTuple):
     """A quantity in a text from character ``start`` to ``end``; the unit of a number ends at ``unit_end``.
 
     ``value`` and ``last`` are the same, except for a month: its first and last day. ``unit`` is a unit of the calendar
-    or of measurement, a currency, or the noun that is counted; empty if it is unknown. ``is_name`` is True for a number
-    after a noun that it can identify, as in "purchase 4711".
+    or of measurement, a currency, or the noun that is counted; empty if it is unknown. ``is_identifier`` is True for a
+    number after a noun that it can identify, as in "purchase 4711".
     """
 
     start: int
@@ -74,7 +76,7 @@ class Quantity(NamedTuple):
     value: float
     last: float
     unit: str
-    is_name: bool = False
+    is_identifier: bool = False
 
 
 def find_quantities(text: str) -> Iterator[Quantity]:
@@ -91,7 +93,7 @@ def find_quantities(text: str) -> Iterator[Quantity]:
             continue
         end = match.end()
         if match["number"]:
-            yield _make_number(match, text)
+            yield _parse_number(match, text)
         elif match["month"]:
             month = _find_month(match["month"])
             yield Quantity(*match.span(), match.end(), 100 * month, 100 * month + 99, DATE)
@@ -106,8 +108,12 @@ def find_unit(word: str) -> str:
     return _UNITS.get(word) or _UNITS.get(singular, singular)
 
 
-def _make_number(match: re.Match[str], text: str) -> Quantity:
-    """Return the matched number in a text, with the unit after it, or as an age after a word such as "aged"."""
+def _parse_number(match: re.Match[str], text: str) -> Quantity:
+    """Return the quantity of a matched number, with its currency, the unit after it, or a unit shown by the context.
+
+    Without a currency or unit, a number such as 1998 is a calendar year, and a number after a word such as "aged" is a
+    number of years. Any other number has no unit, and is an identifier if it follows a noun ("purchase 4711").
+    """
     number, currency = match["number"].lower(), (match["currency"] or "").strip()
     value = float(NUMBERS.get(number) or number.replace(",", ""))
     word = (match["unit"] or "").replace(" ", "").lower()
@@ -118,11 +124,13 @@ def _make_number(match: re.Match[str], text: str) -> Quantity:
     if currency or unit:
         return Quantity(start=match.start(), end=end, unit_end=unit_end, value=value, last=value, unit=currency or unit)
     if _YEAR_PATTERN.fullmatch(number):
-        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=YEAR)
-    if find_unit(word_before) == "year":
-        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit="year")
-    is_name = word_before.isalpha() and word_before not in FUNCTION_WORDS
-    return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit="", is_name=is_name)
+        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=CALENDAR_YEAR)
+    if find_unit(word_before) == _YEARS:  # "aged 5"
+        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=_YEARS)
+    follows_noun = word_before.isalpha() and word_before not in FUNCTION_WORDS
+    return Quantity(
+        start=match.start(), end=end, unit_end=end, value=value, last=value, unit="", is_identifier=follows_noun
+    )
 
 
 def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
 from ...text.words import list_content_terms, segment_words
-from .quantities import CLOCK, DATE, MEASURES, PERIODS, WEEKDAY, YEAR, Quantity, find_quantities, find_unit
+from .quantities import CALENDAR_YEAR, CLOCK, DATE, MEASURES, PERIODS, WEEKDAY, Quantity, find_quantities, find_unit
 
 _KINDS = ("at_most", "below", "at_least", "above")
-_CALENDAR_UNITS = frozenset((YEAR, DATE, CLOCK, WEEKDAY))
+_CALENDAR_UNITS = frozenset((CALENDAR_YEAR, DATE, CLOCK, WEEKDAY))
 #: The text between the two ends of a range ("and" only after "between"), and the word before the first.
 _CONNECTOR_PATTERN = compile_lazily(
     r" ?(?:[-–—]|\b(?:up to|to|through|until|till)\b) ?|(?P<conjunction> and )", re.IGNORECASE
@@ -199,7 +199,7 @@ def _make_closed_range(text: str, first: Quantity, last: Quantity) -> _Range | N
     if connector is None or (connector["conjunction"] and not (opening and opening["between"])):
         return None
     start = opening.start() if opening else first.start
-    label = {YEAR: "in ", DATE: "on "}.get(unit, "for ") if opening and not opening["between"] else ""
+    label = {CALENDAR_YEAR: "in ", DATE: "on "}.get(unit, "for ") if opening and not opening["between"] else ""
     return _Range(start, last.end, lower, upper, unit, (text[:start], "between"), label)
 
 
@@ -220,8 +220,8 @@ def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]
     An end that is completed is a plain number: the 3 of "3 to 7 June", the 7 of "June 3–7", the 9 of "9 to 11 a.m.".
     The 1500 of "1500 to 2500" is not a year.
     """
-    if YEAR in (first.unit, last.unit) and first.unit != last.unit:
-        first, last = (end._replace(unit="") if end.unit == YEAR else end for end in (first, last))
+    if CALENDAR_YEAR in (first.unit, last.unit) and first.unit != last.unit:
+        first, last = (end._replace(unit="") if end.unit == CALENDAR_YEAR else end for end in (first, last))
     if last.unit == DATE and not first.unit and first.value <= 31:
         value = last.value - last.value % 100 + first.value
         return first._replace(value=value, last=value, unit=DATE), last
@@ -239,7 +239,7 @@ def _make_open_range(text: str, quantity: Quantity) -> _Range | None:
     field = _search_before(_FIELD_PATTERN, text, quantity.start)
     comparison = field or _search_before(_COMPARISON_PATTERN, text, quantity.start)
     suffix = _SUFFIX_PATTERN.match(text, quantity.unit_end)
-    if quantity.unit == YEAR and (comparison or suffix):  # "1500 or more"
+    if quantity.unit == CALENDAR_YEAR and (comparison or suffix):  # "1500 or more"
         quantity = quantity._replace(unit="")
     elif quantity.unit in _CALENDAR_UNITS:
         comparison = field or _search_before(_CALENDAR_COMPARISON_PATTERN, text, quantity.start)
@@ -267,12 +267,12 @@ def _is_comparable(quantity_range: _Range, quantity: Quantity, text: str, contex
     """
     if quantity_range.unit == quantity.unit != "":
         return True
-    quantity_unit = "" if quantity.unit == YEAR else quantity.unit  # 1500 need not be a year
+    quantity_unit = "" if quantity.unit == CALENDAR_YEAR else quantity.unit  # 1500 need not be a year
     unit = quantity_range.unit or quantity_unit
     has_two_ends = math.isfinite(quantity_range.upper - quantity_range.lower)
     if (quantity_range.unit and quantity_unit) or unit in _CALENDAR_UNITS:
         return False
-    if quantity.is_name and (unit or not has_two_ends):
+    if quantity.is_identifier and (unit or not has_two_ends):
         return False
     if quantity_range.form[1] != "fields":  # the question can name any field of a record
         text = text[max(0, quantity_range.start - _MAX_LABEL) : quantity_range.end + _MAX_LABEL_AFTER]
