@@ -394,7 +394,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
-        """Return (spelling, kind of name) of an alias, which becomes an entity; nothing for a merge of two entities."""
+        """Return (spelling, kind of name) of the entity that an alias adds; empty if it merges two entities instead."""
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
     def remove(self, context: ChangeContext, key: str, value: Alias) -> None:

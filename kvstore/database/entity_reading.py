@@ -49,7 +49,7 @@ def expand_names(
     """Return the relatives of entities: parents and children in the trees, up to ``depth`` levels away.
 
     ``direction`` is ``up``, ``down`` or ``both``. Without ``tree``, all trees are read. ``limit`` is for each name.
-    With ``must_exist``, raises EntityNotFoundError if nothing is found and the first name is unknown.
+    ``must_exist`` is for a single name, which the user specified: raises EntityNotFoundError if it is unknown.
     """
     from ..retrieval.expansion import expand_entity
     from ..retrieval.relatives import Relatives

@@ -36,12 +36,15 @@ if TYPE_CHECKING:
 
 
 class RefreshedKinds(list[str]):
-    """The kinds of index that a refresh changed; ``written`` reports, for each kind, what a model wrote."""
+    """The names of the kinds of index that a refresh changed; ``written`` reports what a model wrote for each kind."""
 
-    def __init__(self, kinds: Iterable[str], written: Sequence[WritingReport] = ()) -> None:
-        """Store the names of the changed kinds as a list; ``written`` are the reports on texts written by a model."""
+    def __init__(self, kinds: Iterable[str], reports: Sequence[WritingReport] = ()) -> None:
+        """Create the list of the kinds of index that a refresh changed, such as ``vectors``.
+
+        ``reports`` describe the texts that a model wrote for the indexes of these kinds.
+        """
         super().__init__(kinds)
-        self.written = list(written)
+        self.written = list(reports)
 
 
 class IndexManager:

@@ -37,7 +37,7 @@ def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
     return VectorSpace(
         name=derivation.name,
         blocks=f"{derivation.name}_vectors",
-        free_rows=f"{derivation.name}_vector_space",
+        free_rows=f"{derivation.name}_vector_space",  # named like the table of the free rows of chunk vectors
         quantized=derivation.quantised,
     )
 

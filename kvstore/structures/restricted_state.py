@@ -67,7 +67,7 @@ class RestrictedState(State):
 
     @cached_property
     def entities(self) -> Entities:
-        """The entities that the user's facts or documents that the query allows mention."""
+        """The entities mentioned in the user's facts or in documents that the query allows."""
         return RestrictedEntities(self)
 
     @cached_property

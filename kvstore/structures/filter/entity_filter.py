@@ -75,7 +75,7 @@ _BUCKET_COUNTS_OFFSET = 12
 
 @frozen_dataclass
 class FilterEntry:
-    """A known name: its entity, the number of its addresses, and its temperature (the count of its lookups)."""
+    """A known name: its entity, the number of its occurrences (addresses), and of its lookups (``temperature``)."""
 
     entity: int
     count: int
@@ -186,7 +186,7 @@ class EntityFilter:
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return a name's entity, number of addresses (occurrences) and number of lookups; None for an unknown name."""
+        """Return a name's entity, number of occurrences and number of lookups; None for an unknown name."""
         self._pages.reader.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
@@ -278,10 +278,10 @@ class EntityFilter:
             return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
-        """Yield every name with its entity, number of addresses (occurrences) and number of lookups, in any order."""
+        """Yield every name with its entity, and the numbers of its occurrences and of its lookups, in any order."""
         for block_number in self._pages.list_block_numbers():
-            for key, entity, count, temperature in self._index.list_records(block_number):
-                yield key, FilterEntry(entity, count, temperature)
+            for key, entity, occurrence_count, lookup_count in self._index.list_records(block_number):
+                yield key, FilterEntry(entity, occurrence_count, lookup_count)
 
     # -- Changes
 
@@ -426,11 +426,12 @@ class EntityFilter:
         record = self._index.look_up(key, _MAX_U32 if limit is None else min(limit, _MAX_U32), start)
         if record is None:
             return None
-        entity, count, temperature, packed_addresses = record
+        entity, occurrence_count, lookup_count, packed_addresses = record
+        entry = FilterEntry(entity, occurrence_count, lookup_count)
         if packed_addresses is not None:
-            return FilterEntry(entity, count, temperature), np.frombuffer(packed_addresses, np.uint64)
+            return entry, np.frombuffer(packed_addresses, np.uint64)
         with self._lock:  # the addresses are in a long list
-            return FilterEntry(entity, count, temperature), self._lists.read(entity, limit, start)
+            return entry, self._lists.read(entity, limit, start)
 
     def _require_writable(self) -> WriteView:
         """Return the view as a write view; raise ReadOnlyError if it is a snapshot, ClosedError if it is closed."""
