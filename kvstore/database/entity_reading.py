@@ -36,7 +36,7 @@ def find_all_locations(
     return locations
 
 
-def expand_names(
+def find_relatives(
     state: State,
     names: Sequence[str],
     *,
@@ -58,8 +58,10 @@ def expand_names(
     relatives = Relatives()
     for name in names:
         relatives += expand_entity(state, name, direction=direction, depth=depth, tree=tree, limit=limit)
-    if not relatives and must_exist and not state.filter.find(to_entity_key(names[0])):
-        raise make_entity_error(state, names[0])
+    if must_exist and not relatives:
+        (name,) = names
+        if not state.filter.find(to_entity_key(name)):
+            raise make_entity_error(state, name)
     return relatives
 
 

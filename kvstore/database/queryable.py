@@ -226,7 +226,7 @@ class Queryable(ABC):
         check_integer("depth", depth, 0)
         check_integer("limit", limit, 1)
         with self.state() as state:
-            return entity_reading.expand_names(
+            return entity_reading.find_relatives(
                 state, names, direction=direction, depth=depth, tree=tree, limit=limit, must_exist=entity is not None
             )
 

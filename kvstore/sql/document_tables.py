@@ -51,18 +51,18 @@ def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRow
     return find_rows
 
 
-def _find_matching_documents(reader: TableReader, query: str) -> TableRows:
+def _find_candidate_documents(reader: TableReader, query: str) -> TableRows:
     """Return an iterator over the ids of the documents that may match a full-text query. SQLite checks the texts."""
-    from .text_matching import find_matching_documents
+    from .text_matching import find_candidate_documents
 
-    return find_matching_documents(reader, query)
+    return find_candidate_documents(reader, query)
 
 
-def _find_matching_chunks(reader: TableReader, query: str) -> TableRows:
+def _find_candidate_chunks(reader: TableReader, query: str) -> TableRows:
     """Return an iterator over the ids of the chunks that may match a full-text query. SQLite checks the texts."""
-    from .text_matching import find_matching_chunks
+    from .text_matching import find_candidate_chunks
 
-    return find_matching_chunks(reader, query)
+    return find_candidate_chunks(reader, query)
 
 
 def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
@@ -116,7 +116,7 @@ DOCUMENTS = SqlTable(
         "language": ("TEXT", lambda reader, row, record: _get_language(reader, row)),
         "content": ("TEXT", lambda reader, row, record: reader.state.read_searchable_text(record)),
     },
-    match_lookups={"content": _find_matching_documents},
+    match_lookups={"content": _find_candidate_documents},
 )
 
 #: The documents for which SQLite evaluates a condition, in place of the ``documents`` table.
@@ -169,7 +169,7 @@ CHUNKS = SqlTable(
     range_lookups={"id": make_range_scan(tables.CHUNKS), "rowid": make_range_scan(tables.CHUNKS)},
     estimate_rows=make_row_counter(tables.CHUNKS),
     hidden_columns={"vector": ("BLOB", _read_vector)},
-    match_lookups={"text": _find_matching_chunks},
+    match_lookups={"text": _find_candidate_chunks},
 )
 
 

@@ -48,7 +48,7 @@ _ROWS_PER_VALUE, _MATCH_FRACTION, _RANGE_FRACTION, _OPEN_RANGE_FRACTION = 20, 1 
 _INSTRUCTIONS_BETWEEN_CHECKS = 20_000
 #: The table of the documents for which a condition is evaluated.
 _CANDIDATE_DOCUMENTS = "_candidate_documents"
-_END_OF_ROWS = object()
+_END_OF_ROWS, _NOT_LOADED = object(), object()
 _MAX_IDLE_CONNECTIONS = 8
 
 
@@ -66,8 +66,8 @@ class _TableScan:
         self._read_functions = [read_column for _, read_column in table.all_columns.values()]
         self._rows: TableRows = iter(())
         self._row: TableRow = _END_OF_ROWS
-        #: The record of the row; _END_OF_ROWS until a column of the row is read.
-        self._record: Any = _END_OF_ROWS
+        #: The record of the row; _NOT_LOADED until a column of the row is read.
+        self._record: Any = _NOT_LOADED
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
         """Start a scan of the rows that the plan selects, or of all rows without a plan. SQLite calls it (xFilter).
@@ -106,7 +106,7 @@ class _TableScan:
 
     def Next(self) -> None:
         """Move to the next row, and count it in the costs of the query (xNext)."""
-        self._record = _END_OF_ROWS
+        self._record = _NOT_LOADED
         self._row = next(self._rows, _END_OF_ROWS)
         if self._row is not _END_OF_ROWS:
             self._reader.costs[self._table.name].rows += 1
@@ -114,11 +114,11 @@ class _TableScan:
     def Column(self, number: int) -> SqlValue:
         """Return the value of the column ``number`` (-1: the rowid) of the current row (xColumn).
 
-        The first column of a row that is read loads the row's record.
+        The row's record is loaded when the first of its columns is read.
         """
         if number < 0:
             return self.Rowid()
-        if self._record is _END_OF_ROWS:
+        if self._record is _NOT_LOADED:
             self._record = self._table.load(self._reader, self._row)
         return self._read_functions[number](self._reader, self._row, self._record)
 

@@ -28,19 +28,19 @@ def match_text(matcher: TextMatcher, query: SqlValue, value: SqlValue) -> int | 
     return int(matcher.matches(str(query), str(value)))
 
 
-def find_matching_documents(reader: TableReader, query: str) -> TableRows:
+def find_candidate_documents(reader: TableReader, query: str) -> TableRows:
     """Return an iterator over the ids of documents that may match a full-text query, in ascending order.
 
-    They have the words of the query, which are looked up in the index; the caller checks the match itself.
+    These candidates are found by the index; the caller checks the text of each.
     """
     bounds = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
     return iter(np.flatnonzero(bounds.possible_matches).tolist())
 
 
-def find_matching_chunks(reader: TableReader, query: str) -> TableRows:
+def find_candidate_chunks(reader: TableReader, query: str) -> TableRows:
     """Return an iterator over the ids of chunks that may match a full-text query, in ascending order.
 
-    They have the words of the query, which are looked up in the index; the caller checks the match itself.
+    These candidates are found by the index; the caller checks the text of each.
     """
     find_chunks = partial(find_chunks_with_all, reader.state)
     return iter(find_candidates(parse_text_query(query), find_chunks, np.intersect1d, np.union1d).tolist())
