@@ -285,9 +285,10 @@ class ForeignAnswerType(AnswerType):
     language_words: QuestionVocabulary | None = None
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a text lacks the form of the answer type (such as a date), which nearly all answers of the type have.
+        """True if a text has no match of the answer type's pattern, which nearly all answers of the type have.
 
-        False for a type without a form, or with one that many answers lack.
+        An example is a text without digits if the question asks for a date. Words of the question do not count. False
+        for a type without a pattern in the language, or with a pattern that many answers do not match.
         """
         has_form = self.language_words is not None and self.name in self.language_words.forms
         return has_form and self.name in _FOREIGN_REQUIRED_FORM_TYPES and not self.is_present_in(text)

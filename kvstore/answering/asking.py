@@ -312,7 +312,8 @@ class Asker:
             if evidence.is_overview:
                 confidence = OVERVIEW_CONFIDENCE
             else:
-                # A year in "1992–2004" is not unknown, and no word of the question is missing in the text with it.
+                # In text_in_range, a number of the question replaces a range that covers it, such as 1992–2004, so that
+                # the number does not count as a missing word.
                 text_in_range = reader_result.best.text_in_range if reader_result is not None else ""
                 confidence = estimate_confidence(
                     query,

@@ -39,7 +39,7 @@ from .passages import iter_spans
 #: The maximum number of tokens of a summary if the question does not limit the length of the hits.
 _MAX_TOKENS = 300
 #: The question for the strategy that summarizes a document.
-_REQUEST = "Summarize the document."
+_SUMMARY_QUESTION = "Summarize the document."
 #: The name of the strategy in evidence that lists documents.
 _LISTING = "documents"
 #: The words after the number of documents if only some are listed.
@@ -60,8 +60,11 @@ def retrieve_overview(
     ``request`` has the subject of the question. Documents with its words in their title or key are preferred. If there
     are none, all documents that the query allows are chosen if the request covers all; otherwise, documents without a
     title that have the words in their first lines. Several documents are listed. A single one is summarized by
-    ``retrieve``, which runs a query with a strategy; the query is then restricted to this document.
+    ``retrieve``, which runs a query with a strategy.
+
+    Side effect: if a single document is selected, ``query`` stays restricted to it, even if the result is None.
     """
+    # A document without groups of chunks is empty.
     records = sorted(
         (record for record in query.state.documents.scan() if record.groups), key=lambda record: record.key
     )
@@ -79,12 +82,12 @@ def retrieve_overview(
     if len(selected_records) > 1:
         subject = "The store has" if query.allowed is None else "The condition selects"
         return _list_documents(query, selected_records, "The question names" if named_records else subject)
+    # A strategy whose ``needs`` is None works in every store; others need an index.
     strategies = map(get_strategy, list_overview_strategies())
     strategy = next(strategy for strategy in strategies if getattr(strategy, "needs", None) is None)
     question = query.question
-    # If the document has no sentence to quote, the query still searches only this document.
     query.restrict_to(AllowedDocuments.from_records(selected_records))
-    query.question = _REQUEST  # without the subject, which now selects the document
+    query.question = _SUMMARY_QUESTION  # without the subject, which now selects the document
     evidence = retrieve(strategy, query)
     query.question = question
     return replace(evidence, question=question) if evidence.is_overview else None

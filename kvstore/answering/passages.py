@@ -366,12 +366,13 @@ class _ContextAnnotator:
         """Remember ``snippet`` if it is a question that a reply can follow, or the first snippet of the reply.
 
         If it does not belong to the reply, forget the question. A reply can follow a question that opens a block
-        (``opens_block``), is a chat message (a row), or comes after another question whose reply has not ended.
+        (``opens_block``), is a chat message, or comes after another question whose reply has not ended.
         """
         question = self._open_question
         if snippet.is_question:
-            has_reply = snippet.kind == "table" or opens_block or question is not None
-            self._open_question = snippet if has_reply else None
+            # A chat log is parsed as a table with a row for each message.
+            can_have_reply = snippet.kind == "table" or opens_block or question is not None
+            self._open_question = snippet if can_have_reply else None
         elif question is not None and question is self._previous_snippet:
             self._reply = snippet
         elif (

@@ -246,7 +246,7 @@ class _PoolBuilder:
     def _get_chunk_ids(self, abstract: int) -> range:
         """Return the range of the chunk ids that an abstract summarizes; some of these ids can be unused.
 
-        The record of an abstract above the leaves must be cached.
+        Call :meth:`_cache_abstracts` first, unless the abstract is a leaf.
         """
         if abstract < FIRST_UPPER_ABSTRACT:  # a leaf abstract n has the n-th group of chunk ids
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
@@ -256,7 +256,7 @@ class _PoolBuilder:
     def _iter_stored_chunks(self, abstract: int) -> Iterator[int]:
         """Yield the chunks that an abstract summarizes and that exist, ids ascending.
 
-        The record of an abstract above the leaves must be cached.
+        Call :meth:`_cache_abstracts` first, unless the abstract is a leaf.
         """
         ids = self._get_chunk_ids(abstract)
         for first in range(0, len(ids), _CHUNKS_PER_READ):

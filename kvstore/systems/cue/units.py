@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.rows import classify_spelling, find_heading_names, mark_nested
+from ...derived.passage_graph.rows import classify_spelling, find_heading_entities, mark_nested
 from ...registry.chunked_text import load_chunked_text
 from ...registry.derivation import StoredDerivation, list_stored_derivations
 from ...registry.written_passages import PassageTexts
@@ -359,10 +359,10 @@ class Units:
         entities = self._title_entities.get(document)
         if entities is None:
             title = self._get_document_units(document).record.title
-            whole_names, partial_names = find_heading_names(
+            whole_entities, part_entities = find_heading_entities(
                 title or "", self._state.filter, self._state.settings.name_words
             )
-            entities = self._title_entities[document] = frozenset(whole_names | partial_names)
+            entities = self._title_entities[document] = frozenset(whole_entities | part_entities)
         return entities
 
 

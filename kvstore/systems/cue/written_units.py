@@ -104,9 +104,9 @@ class _WrittenUnits(WrittenListFact):
     def convert_item(
         self, item: tuple[str, bool], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Check a statement written by a model, and return it.
+        """Validate a statement written by a model, and return it unchanged.
 
-        ``item`` is the statement, and True if the model wrote several sentences in that line. ``check`` raises
+        ``item`` is the statement, and True if it shares its line with other sentences. ``check`` raises
         ValueError if the form of the statement is invalid. Also raises ValueError if the statement is a fragment, if it
         begins with a pronoun after other sentences, or if ``source``, the texts that the model read, does not support
         it.
@@ -114,9 +114,9 @@ class _WrittenUnits(WrittenListFact):
         from ...models.statement_support import has_unresolved_pronoun
         from ...models.text_checks import is_fragment
 
-        text, has_neighbors = item
+        text, shares_line = item
         check(text, name="a statement")
-        if has_neighbors and has_unresolved_pronoun(text):
+        if shares_line and has_unresolved_pronoun(text):
             raise ValueError("a statement begins with a pronoun; write the name")
         if is_fragment(text, is_english=source.is_english):
             raise ValueError("a statement is a part of a sentence; write a whole sentence")

@@ -161,14 +161,15 @@ class TopicPositionsRequest(ReadRequest[list[NodePosition]]):
 
 
 class NodeHitsRequest(ReadRequest[list[Hit | None]]):
-    """A request for tree nodes as hits, with rank 0; None for a topic with too many chunks or no text left."""
+    """A request for tree nodes as hits, with rank 0; None for a topic that cannot be shown."""
 
     nodes: Sequence[TreeNode]
 
     def fetch(self, state: State) -> list[Hit | None]:
         """Return the hit of each node (chunk, abstract or topic), in order, still without a rank.
 
-        A topic with too many chunks or no text left has None. An abstract is a summary of chunks of one document.
+        The hit is None for a topic of more than ``_MAX_TOPIC_CHUNKS`` chunks, and for a topic whose source documents
+        have all been deleted. An abstract is a summary of chunks of one document.
         """
         reader = _NodeReader(state)
         hits = {  # by node id
@@ -405,7 +406,7 @@ class _NodeReader:
         )
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
-        """Return the hits of topic nodes, by node id; omits topics with too many chunks or no text left."""
+        """Return the hits of topic nodes, by node id; omits topics with too many chunks or no source documents left."""
         shown_nodes = [node for node in nodes if not self.is_too_broad(node.id.number)]
         hits = {}
         for node, spans in zip(
