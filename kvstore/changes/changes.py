@@ -116,9 +116,10 @@ class Changes:
         ids = self._write_names(names, linker)
         self._write_new(pending, ids, context, names)
         self._update_structures(linker)
-        # Most terms occur in every batch, so the postings of documents that are linked later are written less often.
-        begins_flush = self._unlinked_documents is None or self._unlinked_documents.begin_flush_if_due()
-        if begins_flush:
+        # Most terms occur in every batch. So while linking is deferred, postings are buffered across batches, and
+        # written only when a flush is due.
+        should_flush = self._unlinked_documents is None or self._unlinked_documents.begin_flush_if_due()
+        if should_flush:
             self._contents.postings.flush()
         self._contents.flush_vectors()
 

@@ -300,7 +300,7 @@ class Handle(ClosedOnExit, Queryable):
         return list_strategies()
 
     def describe_strategy(self, name: str) -> Strategy:
-        """Return the strategy with this name, which has a description and options; raises UnknownStrategyError.
+        """Return the strategy with this name; its attributes describe it. Raises UnknownStrategyError.
 
         >>> store.describe_strategy("lexical").name
         'lexical'

@@ -185,10 +185,11 @@ class ModelExtraction:
         model: LanguageModel,
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Have the model write texts, store them, and return a report; stop early at the token limit.
+        """Have the model write the missing texts about passages, store them, and return a report.
 
-        Raises the model's errors, and InvalidAnswerError after several consecutive unusable answers; texts written
-        before an error are kept.
+        First copies the texts of identical passages in other documents. Stops early at the token limit. Raises the
+        model's errors, and InvalidAnswerError after several consecutive unusable answers; texts written before an error
+        are kept.
         """
         plan = self._plan_extraction()
         for key, texts in plan.copied_texts.items():

@@ -79,8 +79,9 @@ class RestrictedPassageGraph(PassageGraph):
     def _is_link_visible(self, entity: int, other_entity: int, kind: int) -> bool:
         """True if a link between two entities is asserted by the user or by a document that the query allows.
 
-        ``kind`` is the kind of link: of a tree, a triple, or titles. A link between a title and its short form has no
-        assertion; it is visible if both names are. Caches the neighbors of ``entity``.
+        ``kind`` is RELATION_LINK (an edge of a tree), TRIPLE_LINK or TITLE_LINK (a title and its short form). A
+        TITLE_LINK has no assertion; it is visible if both entities are. ``entity`` must be visible. Caches its
+        neighbors.
         """
         if kind == RELATION_LINK:
             if entity not in self._tree_neighbors:
@@ -90,7 +91,7 @@ class RestrictedPassageGraph(PassageGraph):
             if entity not in self._triple_neighbors:
                 self._triple_neighbors[entity] = frozenset(self._iter_triple_neighbors(entity))
             return other_entity in self._triple_neighbors[entity]
-        return other_entity in self._state.entities  # a link of titles; the name of ``entity`` is visible
+        return other_entity in self._state.entities  # kind is TITLE_LINK
 
     def _iter_tree_neighbors(self, entity: int) -> Iterator[int]:
         """Yield the parents and children of an entity in all trees, by edges of the user or of allowed documents."""

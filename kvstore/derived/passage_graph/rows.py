@@ -118,11 +118,11 @@ class DocumentRows:
 
         It is ``whole_flag`` if the name is the whole text.
         """
-        whole_entities, part_entities = find_heading_names(text, self._filter, self._max_words)
+        whole_entities, part_entities = find_heading_entities(text, self._filter, self._max_words)
         return {**dict.fromkeys(part_entities, part_flag), **dict.fromkeys(whole_entities, whole_flag)}
 
 
-def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
+def find_heading_entities(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
     """Return the entities whose name is the whole title or heading ``text``, and the other entities that it mentions.
 
     A title without the part in parentheses at its end also counts as a whole name. Names inside longer names, and
@@ -137,7 +137,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
     # The forms of a title are the title, and the title without the part in parentheses at its end.
     whole_keys = [to_entity_key(title_form) for title_form in (text, *get_title_forms(text))]
     whole_entities = {mention.entity for mention in mentions if mention.key in whole_keys}
-    # All other names are inside the name of the full text, so it must not count as a longer name.
+    # Drop the mention that is the full title, which would make every other mention nested.
     full_keys = whole_keys[:2]  # of the text and of its first form
     other_mentions = mark_nested(
         (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys

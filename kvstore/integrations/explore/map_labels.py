@@ -27,7 +27,7 @@ _MAX_SHARE = 0.22
 _MAX_SHARES_OF_SHORT_WORDS = {1: 0.0, 2: 0.0, 3: 0.02, 4: 0.04, 5: 0.07}
 #: A word in headings of at least this share of its chunks is a term even if it is short.
 _MIN_TERM_HEADING_FRACTION = 0.3
-#: The share of the rarer word of a pair that the pair must have, unless it is capitalized.
+#: A pair of words must be in at least this share of the chunks that contain its rarer word, unless it is capitalized.
 _MIN_PAIR_SHARE = 0.5
 #: The number before a title, such as ``1.2`` of "1.2 Tea".
 _NUMBERING_PATTERN = re.compile(r"^(?:(?:\d[\d.]*|[A-Z]|[ivxIVX]+)[.):]?\s+)+(?=\S)|^\w+ \d+[.:]\s+")
@@ -82,23 +82,24 @@ def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, 
     return {term: max(counts, key=lambda spelling: (counts[spelling], spelling)) for term, counts in spellings.items()}
 
 
-def _get_max_share(name: str, heading_fraction: float) -> float:
+def _get_max_share(spelling: str, heading_fraction: float) -> float:
     """Return the fraction of chunks above which a word is too common to be a term; it is lower for short words.
 
     Capitalized words and words that are often in headings do not count as short. ``heading_fraction`` is the fraction
     of the word's chunks that have it in a heading.
     """
-    if not name.islower() or heading_fraction >= _MIN_TERM_HEADING_FRACTION:
+    if not spelling.islower() or heading_fraction >= _MIN_TERM_HEADING_FRACTION:
         return _MAX_SHARE
-    return _MAX_SHARES_OF_SHORT_WORDS.get(len(name), _MAX_SHARE)
+    return _MAX_SHARES_OF_SHORT_WORDS.get(len(spelling), _MAX_SHARE)
 
 
-def _can_be_label(term: str, name: str, totals: Counter[str]) -> bool:
-    """True if a term is one word, is capitalized, or is a pair that half of the chunks with its rarer word contain.
+def _can_be_label(term: str, spelling: str, totals: Counter[str]) -> bool:
+    """True if a term is a single word, is capitalized, or is two words that often occur together.
 
-    ``name`` is the spelling of the term, and ``totals`` has the number of chunks of each term.
+    They do if the term is in at least ``_MIN_PAIR_SHARE`` of the chunks that contain its rarer word. ``spelling`` is
+    the term as texts spell it, and ``totals`` has the number of chunks that contain each term.
     """
-    if " " not in term or not name.islower():
+    if " " not in term or not spelling.islower():
         return True
     return totals[term] >= _MIN_PAIR_SHARE * min(totals.get(word, totals[term]) for word in term.split())
 

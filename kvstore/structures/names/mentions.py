@@ -112,7 +112,7 @@ class Mentions(ViewReader):
     def get_heading_occurrences(self, document: int) -> list[HeadingOccurrence]:
         """Return the occurrences of entities in a document's title and headings, best rank first.
 
-        Ties are ordered by the abstract (summary) of the section.
+        Ties are ordered by the id of the abstract (summary) of the title or section, then by entity.
         """
         return self.get_heading_occurrences_many([document])[0]
 
