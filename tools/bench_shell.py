@@ -119,7 +119,7 @@ def measure_completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[fl
     statements += ["ASK 'what' USING bridge TOP 5 WHERE key LIKE 'a%' WITH (pool = 1);", "DESCRIBE ENTITY 'a';"]
     statements += ["SELECT name, kind FROM entities WHERE name = 'a' ORDER BY mentions;", "EXPAND 'new' IN TREE 'x';"]
     for statement in statements:
-        catalog.refresh()
+        catalog.clear_cache()
         for end in range(len(statement) + 1):
             start = perf_counter()
             complete(statement[:end], catalog)
