@@ -361,11 +361,11 @@ def _() -> bytes:
 
 @register_producer(".odt", "odfpy", "odf")
 def _() -> bytes:
-    from odf.opendocument import OpenDocumentConverter
+    from odf.opendocument import OpenDocumentText
     from odf.table import Table, TableCell, TableRow
     from odf.text import H, List, ListItem, P
 
-    document = OpenDocumentConverter()
+    document = OpenDocumentText()
     document.text.addElement(H(outlinelevel=1, text=TITLE))
     document.text.addElement(P(text=FIRST))
     document.text.addElement(P(text=SECOND))

@@ -333,7 +333,7 @@ def test_records_are_listed_by_time_and_group_in_another_process_too(make_store:
     assert manager.list_keys() == ["a2", "b1", "b2"]
     with pytest.raises(ValueError, match="is in group 'c', but in 'a' by its metadata"):
         manager.update(["a2"], group_ids=["c"])
-    with pytest.raises(ValueError, match="2 keys but 1 groups"):
+    with pytest.raises(ValueError, match="2 keys but 1 group;"):
         manager.update(["a2", "b1"], group_ids=["a"])
 
 
