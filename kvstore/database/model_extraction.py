@@ -185,7 +185,7 @@ class ModelExtraction:
         model: LanguageModel,
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Have the model write the missing texts about passages, store them, and return a report.
+        """Generate the missing texts about passages with the model, store them, and return a report.
 
         First copies the texts of identical passages in other documents. Stops early at the token limit. Raises the
         model's errors, and InvalidAnswerError after several consecutive unusable answers; texts written before an error

@@ -194,7 +194,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
             attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
             yield f'    <node id="{ids[node.name]}">{attributes}</node>'
         for edge in network.edges:
-            # networkx rejects a graph with edges of both kinds; ``tree`` tells which edges have a direction.
+            # networkx rejects a graph with edges of both kinds; ``tree`` marks those with a direction.
             attributes = "".join(
                 f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
             )

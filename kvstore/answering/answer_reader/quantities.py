@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...text.month_names import list_month_names
 from ...text.name_words import MONTHS
 from ...text.number_words import NUMBERS
 from ...text.patterns import compile_lazily
@@ -35,13 +36,13 @@ _YEARS = "year"
 MEASURES = frozenset(_UNITS.values()).difference("$€£¥")
 _DAYS = "mon tues wednes thurs fri satur sun".split()
 _NUMBER_WORDS = "|".join(word for word in NUMBERS if word != "one")  # "one" is mostly a pronoun
-_LONG_MONTHS = "|".join(MONTHS)
-_MONTHS = rf"(?:{_LONG_MONTHS}|{'|'.join(month[:3] for month in MONTHS)}|sept)"
+_MONTH_NUMBERS = list_month_names(None)
+_MONTHS = rf"(?:{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})"  # the abbreviations last
 _QUANTITY_PATTERN = compile_lazily(
     rf"""(?<![^\W_])(?<![.,:/\#−])(?<![^\W\d][-–])(?<![\s(][-–])(?<!\A[-–])(?:
     (?P<month_before>(?i:{_MONTHS}))\.?\ (?P<day_after>[0-3]?\d)(?:st|nd|rd|th)?(?!\w|[:.]\d|\ ?[ap]\.?m\b)
     |(?P<day_before>[0-3]?\d)(?:st|nd|rd|th)?(?:\ of)?\ (?P<month_after>(?i:{_MONTHS}))\b
-    |(?:(?<=in\ )|(?=[A-Z]))(?!May\ (?:be|I|it|not|s?he|they|we|you)\b)(?P<month>(?i:{_LONG_MONTHS}))\b
+    |(?:(?<=in\ )|(?=[A-Z]))(?!May\ (?:be|I|it|not|s?he|they|we|you)\b)(?P<month>(?i:{"|".join(MONTHS)}))\b
     |(?P<hour>[01]?\d)(?:[:.](?P<minute>[0-5]\d))?\ ?(?P<half>[AaPp])\.?[Mm]\b\.?
     |(?P<hour_24>[0-2]?\d):(?P<minute_24>[0-5]\d)(?!:?\d)|(?P<noon>(?i:noon|midnight))\b
     |(?P<day>(?i:{"|".join(_DAYS)})(?i:days?)\b|(?:Mon|Tue|Tues|Wed|Thu|Thur|Thurs|Fri|Sat|Sun)\b)
@@ -53,10 +54,8 @@ _QUANTITY_PATTERN = compile_lazily(
 #: The start of a quantity: a digit, the sign of a currency, or one of the words with which a quantity can begin.
 _START_PATTERN = compile_lazily(r"[$€£¥]|(?<![^\W_])(?:\d|[^\W\d_]+)")
 _START_WORDS = frozenset(
-    "sept noon midnight tue wed thu thur sat".split()
-    + [word for month in MONTHS for word in (month, month[:3])]
-    + [f"{day}{ending}" for day in _DAYS for ending in ("", "day", "days")]
-).union(NUMBERS)
+    "noon midnight tue wed thu thur sat".split() + [f"{day}{ending}" for day in _DAYS for ending in ("", "day", "days")]
+).union(NUMBERS, _MONTH_NUMBERS)
 #: The number of characters before a number in which the word before it is looked for.
 _MAX_WORD = 30
 _YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
@@ -95,7 +94,7 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         if match["number"]:
             yield _parse_number(match, text)
         elif match["month"]:
-            month = _find_month(match["month"])
+            month = _MONTH_NUMBERS[match["month"].lower()]
             yield Quantity(*match.span(), match.end(), 100 * month, 100 * month + 99, DATE)
         else:
             value, unit = _parse_calendar_value(match)
@@ -145,9 +144,4 @@ def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:
     if match["hour_24"]:
         return 60 * int(match["hour_24"]) + int(match["minute_24"]), CLOCK
     month = match["month_before"] or match["month_after"]
-    return 100 * _find_month(month) + int(match["day_after"] or match["day_before"]), DATE
-
-
-def _find_month(name: str) -> int:
-    """Return the number (1 to 12) of a month, given its name or three-letter abbreviation in English."""
-    return next(number for number, month in enumerate(MONTHS, 1) if month[:3] == name[:3].lower())
+    return 100 * _MONTH_NUMBERS[month.lower()] + int(match["day_after"] or match["day_before"]), DATE

@@ -166,7 +166,7 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
         if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(scorer.question)
     }
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
-    max_windows = _MAX_COMPARED if any(find_quantities(scorer.question)) else MAX_WINDOWS
+    max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
         passage_index, index = position
@@ -197,7 +197,7 @@ class _CandidateEstimator:
         ]
         question = scorer.question
         #: The words of the quantities in the question, which a row with a range that includes them need not have.
-        self._quantity_words = {
+        self.quantity_words = {
             word
             for quantity in find_quantities(question)
             for word in segment_words(question[quantity.start : quantity.end])
@@ -278,7 +278,7 @@ class _CandidateEstimator:
                 return True
             words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), snippet.labeled_text])))
             if is_within_range:
-                words |= self._quantity_words
+                words |= self.quantity_words
             if self._row_names and not any(name <= words for name in self._row_names):
                 return True
         has_asked_cell = is_within_range or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")
