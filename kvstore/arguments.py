@@ -150,7 +150,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
             if check is not None and (expected := check(value)):
                 raise _make_error(label, name, expected, value)
             if check is None and not accepts_any_keyword and name not in parameters:
-                raise _make_name_error(label, name, public_names)
+                raise make_name_error(label, name, public_names)
         if len(args) > len(positional_names) and varargs_name is None:
             raise _make_count_error(label, len(args), positional_names, public_names)
         for name in required_names[len(args) :]:
@@ -176,7 +176,7 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
     """
     for name, value in clauses.items():
         if name not in parameters:
-            raise _make_name_error(method, name, parameters)
+            raise make_name_error(method, name, parameters)
         annotation = parameters[name]
         check = _find_check(getattr(annotation, "__forward_arg__", str(annotation)))
         expected = None if check is None else check(value)
@@ -261,7 +261,7 @@ def _make_error(function: str, name: str, expected: str, value: Any) -> Argument
     return ArgumentError(f"{function}(): {name} must be {expected}, not {format_value(value)}")
 
 
-def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeError:
+def make_name_error(function: str, name: str, names: Collection[str]) -> TypeError:
     """Return the error for an unknown keyword argument ``name``; ``names`` are the names of all arguments."""
     suggestion = suggest(name, names)
     known_names = f"its {'argument is' if len(names) == 1 else 'arguments are'} {', '.join(names)}"

@@ -531,3 +531,10 @@ def test_wrong_arguments_are_named(make_store: Any) -> None:
         with pytest.raises(errors.ArgumentError, match=message):
             call()
     assert len(vectors.similarity_search("tea", k=np.int64(1))) == 1
+
+
+def test_a_retriever_rejects_a_filter_that_it_would_ignore(store: kvstore.Store) -> None:
+    with pytest.raises(TypeError, match=r"^KvstoreRetriever\(\) has no argument 'filter'; did you mean 'where'\?$"):
+        KvstoreRetriever(store=store, filter={"tenant": "ana"})
+    with pytest.raises(TypeError, match=r"^KvstoreDocumentIndex\(\) has no argument 'wher'; did you mean 'where'\?$"):
+        KvstoreDocumentIndex(store=store, wher={"tenant": "ana"})

@@ -248,6 +248,8 @@ def test_pages_beyond_the_most_hits_of_a_search_and_wrong_pages(
         ("limit must be a whole number", lambda: memory.search(("a",), limit="3")),
         ("offset takes 0 or more, not -1", lambda: memory.search(("a",), offset=-1)),
         ("filter must be a mapping", lambda: memory.search(("a",), filter="x")),
+        (r"must be a tuple of labels, not str 'a'; write \('a',\)$", lambda: memory.put("a", "k", {"fact": "x"})),
+        (r"must be a tuple of labels, not str 'a'; write \('a',\)$", lambda: memory.search("a")),
         ("limit takes 0 or more, not -1", lambda: memory.list_namespaces(limit=-1)),
         ("max_depth must be a whole number", lambda: memory.list_namespaces(max_depth="1")),
     ]

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, model_validator
 
+from ...arguments import make_name_error
 from ...process.closed_on_exit import ClosedOnExit
 from ..adapter_store import QuestionStore
 from . import stored_documents
@@ -42,6 +43,17 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
     #: True if a missing store is created.
     _creates_store: ClassVar[bool] = False
     _question_store: QuestionStore = PrivateAttr()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_unknown_fields(cls, values: Any) -> Any:
+        """Raise TypeError for an unknown field; if pydantic ignored a ``filter``, hits would be unfiltered."""
+        for name in values if isinstance(values, Mapping) else ():
+            if name in ("filter", "filters"):
+                raise TypeError(f"{cls.__name__}() has no argument {name!r}; did you mean 'where'?")
+            if name not in cls.model_fields:
+                raise make_name_error(cls.__name__, name, cls.model_fields)
+        return values
 
     def model_post_init(self, context: Any, /) -> None:
         """Open the store at ``path``, or use ``store``; pydantic calls this after it has set the fields."""

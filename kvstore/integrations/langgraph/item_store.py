@@ -93,6 +93,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         """
         operations = list(ops)
         for operation in operations:
+            _check_namespace(operation)
             validate_op_namespace(operation)
         now = stored_items.get_now()
         keys_to_refresh: set[str] = set()  # of the items whose expiry the reads postpone
@@ -211,6 +212,15 @@ def _check_page(operation: SearchOp | ListNamespacesOp) -> None:
     """Raise InputError unless the limit and the offset of an operation are whole numbers and not negative."""
     check_integer("limit", operation.limit, low=0)
     check_integer("offset", operation.offset, low=0)
+
+
+def _check_namespace(operation: Op) -> None:
+    """Raise ArgumentError if the namespace is a string, which LangGraph takes for a tuple of one-letter labels."""
+    if isinstance(operation, ListNamespacesOp):
+        return
+    namespace = operation.namespace_prefix if isinstance(operation, SearchOp) else operation.namespace
+    if isinstance(namespace, str):
+        raise ArgumentError(f"a namespace must be a tuple of labels, not str {namespace!r}; write ({namespace!r},)")
 
 
 def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime) -> list[tuple[str, ...]]:
