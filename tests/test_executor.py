@@ -434,6 +434,7 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
     [
         ("INSERT DOCUMENT 'hr/pay' TEXT 'x'", errors.InputError, "UPDATE DOCUMENT changes it"),
         ("INSERT DOCUMENT 'a' TEXT 'x' META '{'", errors.StatementError, "META is not JSON"),
+        ("INSERT DOCUMENT 'a' TEXT 'x' META 'b'", errors.StatementError, "; write it as '{\"year\": 2024}'"),
         (
             "INSERT DOCUMENT 'a' TEXT 'x' META '{\"y\": NaN}'",
             errors.StatementError,

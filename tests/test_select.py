@@ -307,6 +307,7 @@ def test_a_query_only_reads(sample_store: kvstore.Store, query: str) -> None:
         ("SELECT key FROM documents WHERE key = $key", 39, "'$' is not valid in a statement; write a parameter as ?"),
         ("SELECT * FRM documents", 10, "did you mean FROM?"),
         ("SELECT 'a' || FROM documents", 15, "FROM is not valid here"),
+        ("SELECT * FROM documents LIMT 3", 30, "3 is not valid here; did you mean LIMIT instead of LIMT?"),
         ('SELECT key FROM documents WHERE key = "tea"', 39, "text is written in single quotes"),
         ("SELECT no_such(1)", 8, "no such function: no_such; use the functions of SQLite"),
         ("SELECT key FROM", 16, "ends too early"),

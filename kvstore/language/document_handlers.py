@@ -212,7 +212,7 @@ def _parse_meta(context: StatementContext, text: str | None, name: str = "META")
     try:
         meta = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise context.make_error(f"{name} is not JSON: {error}") from None
+        raise context.make_error(f"{name} is not JSON: {error}; write it as '{{\"year\": 2024}}'") from None
     if not isinstance(meta, dict):
         raise context.make_error(f"{name} must be a JSON object, such as '{{\"year\": 2024}}'")
     return meta

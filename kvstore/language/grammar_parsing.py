@@ -20,7 +20,7 @@ from lark.lexer import Lexer
 
 from ..errors import StatementError, shorten, suggest
 from ..sql import condition as conditions
-from ..sql.diagnosis import MAX_COPIED, make_statement_error
+from ..sql.diagnosis import MAX_COPIED, make_quote_error, make_statement_error
 from ..sql.literals import format_literal
 from ..sql.tokens import Token, iter_tokens, unquote
 from . import statements
@@ -61,6 +61,7 @@ class _NoLexer(Lexer):
 
 _FIXED = "the tables are fixed; SHOW TABLES lists them"
 _INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with your own fields"
+_LEAVE = ".exit leaves the shell"
 _OTHER_STORE = "a statement works on one store; .open STORE in the shell, and kvstore.open() in Python, open another"
 _PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK take no options"
 _NO_SAVEPOINT = "a transaction has no savepoints; ROLLBACK undoes all of it"
@@ -86,6 +87,7 @@ _OTHER_DATABASE_HINTS = {
     "DROP TABLE": f"{_FIXED}; DELETE FROM documents WHERE ... deletes documents",
     "DUMP": "did you mean EXPORT?",
     "END": "did you mean COMMIT?",
+    "EXIT": _LEAVE,
     "EXPLAIN QUERY": "did you mean EXPLAIN SELECT?",
     "HELP": "SHOW TABLES lists the tables, SHOW STRATEGIES the strategies, and .help the commands of the shell",
     "INSERT INTO": _INSERT,
@@ -95,6 +97,7 @@ _OTHER_DATABASE_HINTS = {
     "PRAGMA INTEGRITY_CHECK": "did you mean CHECK?",
     "PRAGMA TABLE_INFO": "did you mean DESCRIBE table?",
     "PRAGMA": "SHOW SETTINGS lists the settings, SET name = value changes one, and CHECK verifies the store",
+    "QUIT": _LEAVE,
     "REINDEX": "did you mean REFRESH?",
     "RELEASE": _NO_SAVEPOINT,
     "REPAIR": "did you mean CHECK REPAIR?",
@@ -158,6 +161,8 @@ def _make_unexpected_error(
             f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
         )
         return make_statement_error(text, token.start, f"no statement begins with {shorten(token.text)}; {remedy}")
+    if token.kind == "word" and text[: token.start].endswith("'"):  # 'Widow's and Bob's'
+        return make_quote_error(text, token.start - 1)
     reason = f"expected {expectation}, found {shorten(token.text)}"
     if database_hint is not None:
         return make_statement_error(text, token.start, f"{reason}; {database_hint}")

@@ -8,12 +8,13 @@ parses a query; the grammar of all other statements is loaded with the first of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..arguments import check_path
 from ..registry.sql_table import Parameters
 from ..sql import condition as conditions
-from ..sql.diagnosis import make_statement_error
+from ..sql.diagnosis import make_quote_error, make_statement_error
 from ..sql.literals import format_literal
 from ..sql.tokens import Token, split_statements
 from . import statements
@@ -60,6 +61,7 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
     token_lists = list(split_statements(text))  # the tokens of each statement
     for tokens in token_lists:
         _require_quotes(text, tokens)
+        _require_doubled_quotes(text, tokens)
     parameter_tokens = [token for tokens in token_lists for token in tokens if token.kind == "parameter"]
     parameters_by_offset = bind_parameters(text, parameter_tokens, parameters)
     return [_parse_statement(text, tokens, parameters_by_offset) for tokens in token_lists]
@@ -77,6 +79,18 @@ def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
         word = tokens[index].text.upper()
         reason = f"the text after {word} is not in single quotes; write {word} {format_literal(question)}"
         raise make_statement_error(text, tokens[index + 1].start, reason)
+
+
+def _require_doubled_quotes(text: str, tokens: Sequence[Token]) -> None:
+    """Raise StatementError if a quote inside a string, as in ``'What's that?'``, leaves another string unclosed.
+
+    ``tokens`` are those of the statement. The caller checks this before it binds parameters, because the question mark
+    of such a text looks like one.
+    """
+    if tokens[-1].kind == "string" and not tokens[-1].is_closed:
+        for string, token in pairwise(tokens):
+            if string.kind == "string" and token.kind == "word" and string.end == token.start:
+                raise make_quote_error(text, token.start - 1)
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:

@@ -38,6 +38,13 @@ def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     )
 
 
+def make_quote_error(text: str, offset: int) -> StatementError:
+    """Return the error for the single quote at ``offset``, which ends a string before its end, as in ``'it's'``."""
+    return make_statement_error(
+        text, offset, "this quote ends the string; write a quote inside a string twice, as in 'it''s'"
+    )
+
+
 def describe_parameter_error(type_name: str) -> str:
     """Return why a value of this type, such as ``list``, cannot be a parameter, and what to do."""
     remedy = ""

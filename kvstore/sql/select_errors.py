@@ -118,6 +118,11 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         return make_error(len(text), "the query ends too early")
     if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):  # near "FORM": syntax error
         return make_error(position, f"{word_match[1]} is not valid here{_suggest_word(word_match[1], position, text)}")
+    if token_match := re.match(r'near "(.+)": syntax error', message):  # LIMT 3: SQLite takes LIMT for an alias
+        suggestion = _suggest_word(token_match[1], position, text)
+        return make_error(
+            position, f"{shorten(token_match[1])} is not valid here{suggestion}" if suggestion else message
+        )
     return make_error(position, message)
 
 
