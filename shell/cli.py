@@ -38,7 +38,7 @@ from .command_options import (
 from .evaluate_command import evaluate
 from .ingest_commands import ingest, watch
 from .masking import mask_output
-from .plugin_commands import CommandGroup
+from .plugin_commands import CommandGroup, replace_suggestion
 from .statement_commands import ask, check, compact, info, shell
 
 
@@ -300,7 +300,7 @@ def _run_command(arguments: list[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        replace_suggestion(error).show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         report_message("interrupted")

@@ -212,7 +212,7 @@ class Console:
             if cursor.message:
                 self.notify(cursor.message)
             if cursor.kind in _SEARCH_STATEMENTS and not len(self.store) and not self.store.in_transaction:
-                self.notify("the store is empty; INGEST 'FOLDER'; stores the files of a folder")
+                self.notify("the store is empty; INGEST 'FOLDER' stores files (on the command line: kvstore ingest)")
             for problem in cursor.problems:
                 self.notify(problem)
             if self.timer:

@@ -53,6 +53,7 @@ class CommandGroup(click.Group):
 _ADD = "To ingest files: kvstore ingest STORE PATH"
 _ASK = "To ask: kvstore ask STORE QUESTION. To search: kvstore shell STORE -c \"SEARCH 'text'\""
 _DELETE = "To delete a document: kvstore shell STORE -c \"DELETE DOCUMENT 'key'\""
+_DRY_RUN = "To estimate an ingest without storing anything: kvstore shell STORE -c \"EXPLAIN INGEST 'PATH'\""
 _LIST = "To list the documents: kvstore shell STORE -c 'SELECT key FROM documents'. To count them: kvstore info STORE"
 _MAKE = "To create a store: kvstore ingest STORE PATH, or kvstore shell STORE"
 _SERVE = "For a browser: kvstore explore STORE. For an assistant: kvstore mcp STORE"
@@ -102,6 +103,13 @@ def _suggest_command(word: str) -> str:
     if os.path.exists(word):
         return f"To ingest it into a store: kvstore ingest STORE {quote(word)}"
     return f"To ask a store: kvstore ask STORE {quote(word)}" if " " in word else ""
+
+
+def replace_suggestion(error: click.ClickException) -> click.ClickException:
+    """Return the error for ``--dry-run`` without click's suggestion ``--prune``, and any other error unchanged."""
+    if isinstance(error, click.NoSuchOption) and error.option_name == "--dry-run":
+        return click.UsageError(f"No such option {error.option_name!r}. {_DRY_RUN}", error.ctx)
+    return error
 
 
 def _require_click_command(plugin: Plugin, command: Any) -> click.Command:

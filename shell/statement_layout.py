@@ -285,7 +285,7 @@ def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[st
     The file is shown too if the document's key, such as a message id, does not contain the name of the file.
     """
     document, source, spans = citation["document"], citation.get("source"), citation["spans"]
-    file = f" ({to_printable(_shorten_path(source))})" if source and PurePath(source).stem not in document else ""
+    file = f" ({to_printable(_shorten_path(source))})" if source and PurePath(source).name not in document else ""
     location = (
         f"{to_printable(document)}{file}, {_format_chunks(spans)}, bytes {citation['start']} to {citation['end']}"
     )

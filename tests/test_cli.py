@@ -392,6 +392,13 @@ def test_a_statement_after_the_store_is_answered_with_the_option_for_it(run_kvst
     assert "Got unexpected extra argument (SELECT 1). To run a statement: -c 'SELECT 1'" in error
 
 
+def test_a_dry_run_is_not_answered_with_the_option_that_deletes(run_kvstore: Run, store: str) -> None:
+    status, _, error = run_kvstore("ingest", store, ".", "--dry-run")
+    assert status == 2
+    assert "No such option '--dry-run'. To estimate an ingest" in error and "EXPLAIN INGEST 'PATH'" in error
+    assert "--prune" not in error
+
+
 @pytest.mark.parametrize(
     ("word", "remedy"),
     [("list", "SELECT key FROM documents"), ("LS", "kvstore info STORE"), ("add", "kvstore ingest STORE PATH"),

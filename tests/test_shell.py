@@ -315,6 +315,10 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     )
     assert max(map(len, text.split("\n"))) <= 30
     assert text.split("\n")[4:6] == ["  [1] hr/leave, chunk 5, bytes", "      0 to 9"]
+    message = citation | {"document": "keel1@x.org", "source": "/mail/keel.eml"}
+    assert "[1] keel1@x.org (/mail/keel.eml), chunk 5" in write_rows(
+        [(row[0], [message], *row[2:])], "table", 80, "ASK"
+    )
     message = citation | {"document": "m1@x.org", "source": "/mail/inbox.mbox"}
     output = write_rows([(row[0], [message], *row[2:])], "table", 80, "ASK")
     assert "[1] m1@x.org (/mail/inbox.mbox), chunk 5" in output
@@ -1174,7 +1178,10 @@ def test_a_shell_without_a_store_has_an_empty_one_that_it_deletes(
     assert out == "key\na\n" and "in memory and is deleted when the shell exits" in error
     assert "the store is empty" not in error
     assert cli.run(["shell", "--embedder", "hashing", "-c", "SEARCH 'one'"]) == 0
-    assert "the store is empty; INGEST 'FOLDER'; stores the files of a folder" in capsys.readouterr().err
+    assert (
+        "the store is empty; INGEST 'FOLDER' stores files (on the command line: kvstore ingest)"
+        in capsys.readouterr().err
+    )
     assert cli.run(["shell", "-c", "SELECT 1 AS one"]) == 0
     assert capsys.readouterr().out == "one\n1\n"
     assert not list(Path().iterdir())
