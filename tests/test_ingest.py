@@ -286,6 +286,16 @@ def test_a_file_ingested_again_under_another_key_is_reported(
     assert store.check() == []
 
 
+def test_patterns_to_include_that_match_no_file_are_reported(store: kvstore.Store, folder: Path) -> None:
+    assert store.ingest(folder, include=[".md", "*.md"]).remarks == []
+    report = store.ingest(folder, include=".md")
+    assert report.remarks == [
+        "no file matches the include patterns ('.md'); to match names by their suffix, write '*.md'"
+    ]
+    (folder / "nothing").mkdir()
+    assert store.ingest(folder / "nothing", include=".md").remarks == []
+
+
 def test_a_glob_and_a_folder_prune_the_files_they_cover(store: kvstore.Store, folder: Path) -> None:
     (folder / "four.md").write_text("# Four\n\nA fourth pier.")
     (folder / "note.wiki").write_text("A note.")

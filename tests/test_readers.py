@@ -99,6 +99,7 @@ def test_invalid_utf8_names_the_byte_its_offset_and_the_remedy(key: str) -> None
     assert "0xE9" in message
     assert "offset 2000003 " in message
     assert "save it as UTF-8" in message and "WITH (encoding = 'cp1252')" in message
+    assert "options={'encoding': 'cp1252'} in Python" in message
     *_, last = read_rows(data, key, encoding="latin-1")
     assert isinstance(last, RawDocument)
     assert "café" in last.text[-20:]
@@ -123,7 +124,8 @@ def test_an_empty_file_is_passed_over(format: str, data: bytes) -> None:
 def test_unknown_suffixes_are_sniffed() -> None:
     assert read_one("plain", "README").format == "text"
     assert read_one("plain".encode("utf-16"), "a.dat").text == "plain"
-    assert "specify its format with AS" in read_refused(b"\x7fELF\0\0", "program")
+    message = read_refused(b"\x7fELF\0\0", "program")
+    assert "convert it, or specify its format with AS (on the command line: --as)" in message
     assert read_one("# Not a heading", "a.md", "text").format == "text"
 
 

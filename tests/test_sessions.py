@@ -268,5 +268,5 @@ def test_dates_in_metadata_are_iso_text(store: kvstore.Store) -> None:
     assert document is not None
     assert document.meta == {"at": "2024-05-06T07:08:00+00:00", "on": "2024-05-06", "years": ["2024-05-06"]}
     assert not store.put("tea", "Tea is made from leaves.", meta=document.meta)
-    with pytest.raises(errors.InputError, match="must be strings, and its metadata must be JSON values"):
+    with pytest.raises(errors.InputError, match="invalid metadata field 'what': object is not a JSON value"):
         store.put("tea", "Tea.", meta={"what": object()})

@@ -370,9 +370,12 @@ def test_many_chunks_keep_their_vectors_through_changes(store: kvstore.Store) ->
         ({"key": "k", "text": "x", "format": "html"}, "format must be one of"),
         ({"key": "k", "text": "\ud800"}, "surrogate"),
         (
-            {"key": "k", "text": "x", "meta": {"a": {1}}},
-            "must be strings, and its metadata must be JSON values: set is not a JSON value; use text, a number, a "
-            "list",
+            {"key": "k", "text": "x", "meta": {"b": 1, "a": {1}}},
+            "document 'k': invalid metadata field 'a': set is not a JSON value; use text, a number, a list",
+        ),
+        (
+            {"key": "k", "text": "x", "meta": {"a": [float("inf")]}},
+            "invalid metadata field 'a': infinity is not a JSON value; store None or text",
         ),
         ({"key": "k", "text": "x", "meta": {"a": 2**64}}, "does not fit into 64 bits; store it as a string"),
         (

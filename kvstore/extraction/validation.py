@@ -199,10 +199,7 @@ def validate(
         pack(metadata)  # raises an error for values that a record cannot store, such as very large integers
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(
-            f"document {key!r}: its title and source must be strings, and its metadata must be JSON values: "
-            f"{_REASONS.get(type(error), error)}"
-        ) from None
+        raise _make_record_error(key, meta or {}, error) from None
     return ValidDocument(
         key=key,
         title=title,
@@ -214,6 +211,28 @@ def validate(
         left_out=left_out,
         own_chunks=own_spans,
     )
+
+
+def _make_record_error(key: str, meta: Mapping[str, Any], error: Exception) -> InputError:
+    """Return the InputError for ``error``; it names the first field of ``meta`` that a record cannot store, if any."""
+    for name, value in meta.items():
+        try:
+            values = _to_json_values({name: value})
+            pack(values)
+            _DIGEST_ENCODER.encode(values).encode()
+        except (TypeError, ValueError, OverflowError, RecursionError) as field_error:
+            return InputError(f"document {key!r}: invalid metadata field {name!r}: {_explain(field_error)}")
+    return InputError(
+        f"document {key!r}: its title and source must be strings, and its metadata must be JSON values: "
+        f"{_explain(error)}"
+    )
+
+
+def _explain(error: Exception) -> str:
+    """Return the reason for an error of a record, with a remedy if the error's own message has none."""
+    if str(error).startswith("Out of range float"):  # json's message for an infinity
+        return "infinity is not a JSON value; store None or text"
+    return _REASONS.get(type(error), str(error))
 
 
 def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -271,6 +271,11 @@ class _IngestRun:
             self._coverages += path_sources.coverages
             self._unreadable_locations.update(path_sources.unreadable_locations)
         self.report.skipped = self.report.skipped_by.total()
+        if self._include and self.report.skipped and not sources_by_location:
+            patterns = ", ".join(map(repr, self._include))
+            self.report.remarks.append(
+                f"no file matches the include patterns ({patterns}); to match names by their suffix, write '*.md'"
+            )
         return list(sources_by_location.values())
 
     def _find_known_file(self, visit: FileVisit) -> IngestedFile | None:

@@ -353,7 +353,10 @@ def _read_file(
     format_name = format or find_format(origin.name)
     if format_name is None:
         if b"\0" in start and options.encoding is None and detect_bom_encoding(start) is None:
-            raise ReaderError(f"{origin.name}: is a binary file with an unknown suffix; specify its format with AS")
+            raise ReaderError(
+                f"{origin.name}: is a binary file in an unknown format; convert it, or specify its format with AS "
+                "(on the command line: --as)"
+            )
         format_name = detect_format(start) or "text"
     file_format = _get_format(format_name)
     if size > MAX_FILE_BYTES and not file_format.has_rows:

@@ -136,7 +136,8 @@ def _make_decode_error(file_name: str, encoding: str, error: UnicodeError, offse
     label = encoding.upper()
     remedy = (
         "save it as UTF-8, or, if all files of the ingest have the same encoding, specify that encoding: "
-        "WITH (encoding = 'cp1252'), or -o encoding=cp1252 on the command line"
+        "WITH (encoding = 'cp1252'), options={'encoding': 'cp1252'} in Python, or -o encoding=cp1252 on the command "
+        "line"
     )
     if not isinstance(error, UnicodeDecodeError):
         return ReaderError(f"{file_name}: is not valid {label} ({error}); {remedy}")

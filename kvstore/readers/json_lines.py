@@ -228,7 +228,8 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
                 number,
                 BadLineError(
                     f"byte 0x{byte:02X} at offset {byte_offset} is not valid UTF-8; specify the encoding of the file, "
-                    "for example WITH (encoding = 'latin-1'), or -o encoding=latin-1 on the command line"
+                    "for example WITH (encoding = 'latin-1'), options={'encoding': 'latin-1'} in Python, or "
+                    "-o encoding=latin-1 on the command line"
                 ),
             )
         offset += len(line)
