@@ -401,6 +401,14 @@ def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) ->
     assert (path / "data.mdb").read_bytes() == before
 
 
+def test_only_a_column_of_numbers_is_aligned_as_numbers(client: Any) -> None:
+    rows = "SELECT 1 AS a, 1 AS b, TRUE = 1 AS c, NULL AS d UNION ALL SELECT 2.5, 'x', NULL, NULL"
+    page = client.get("/sql", params={"sql": rows}).text
+    headers = re.findall(r"<th scope=\"col\"([^>]*)>", page)
+    assert ["number" in header for header in headers] == [True, False, True, False]
+    assert page.count('<td class="number"') == 4
+
+
 def test_infinities_are_text_in_json(client: Any) -> None:
     response = client.get("/sql.json", params={"sql": "SELECT 9e999, -9e999, 1.5, x'00'"})
     assert json.loads(response.text, parse_constant=pytest.fail)["rows"] == [["inf", "-inf", 1.5, "00"]]
@@ -599,6 +607,23 @@ def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
         store.put("tea", "Tea is made from leaves.")
         assert "The store is empty" not in client.get("/ask?q=tea").text
         followed.close()
+
+
+@pytest.mark.parametrize(
+    ("page", "field", "invalid"),
+    [
+        *((page, "where", "titel = 1") for page in ("ask", "compare", "documents")),
+        *(("ask", "top", "0x"), ("compare", "top", "0")),
+    ],
+)
+def test_a_form_reports_invalid_input_and_keeps_it(client: Any, page: str, field: str, invalid: str) -> None:
+    arguments = {"q": "Who took tea to India?", field: invalid}
+    response = client.get(f"/{page}", params=arguments)
+    assert response.status_code == 400 and response.text.count('role="alert"') == 1
+    for value in arguments.values():
+        assert f'value="{value}"' in response.text
+    data = client.get(f"/{page}.json", params=arguments)
+    assert data.status_code == 400 and data.json()["error"] in unescape(response.text)
 
 
 def test_documents_are_selected_by_metadata(client: Any) -> None:

@@ -357,6 +357,94 @@ def test_pages_fit_a_narrow_screen(open_page: Callable[..., WatchedPage], served
     assert page.eval_on_selector("td.long", "node => node.clientWidth") >= 250
 
 
+def test_an_invalid_condition_is_reported_beside_its_form(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
+    page = visit(open_page(), served, "/documents?q=siren")
+    page.fill("input[name=where]", "titel = 1")
+    page.press("input[name=where]", "Enter")
+    page.wait_for_selector("#found [role=alert]")
+    assert "there is no column titel" in page.text_content("#found")
+    assert page.input_value("input[name=q]") == "siren"
+    page.fill("input[name=where]", "key LIKE 'equipment/%'")
+    page.press("input[name=where]", "Enter")
+    page.wait_for_selector("#found .documents")
+    assert page.text_content("#found [role=status]").strip().startswith("1 of ")
+
+
+def test_back_restores_the_filter_with_its_documents(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
+    watched = open_page()
+    page = visit(watched, served, "/documents")
+    for text in ("siren", "petrel"):
+        page.fill("input[name=q]", text)
+        page.wait_for_url(f"**q={text}**")
+    page.go_back()
+    page.wait_for_url("**q=siren**")
+    page.wait_for_load_state("networkidle")
+    assert page.input_value("input[name=q]") == "siren" and "Siren broken" in page.text_content("#found")
+    assert watched.wrong == []
+
+
+def test_buttons_and_lists_are_aligned(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page(width=390)
+    for address, buttons in (("/sql", "#saving"), ("/entity/Tolland", ".controls"), ("/map", ".legend")):
+        page = visit(watched, served, address)
+        margins = page.eval_on_selector_all(
+            f"{buttons} button", "nodes => nodes.map(node => getComputedStyle(node).marginBottom)"
+        )
+        assert margins and set(margins) == {"0px"}, address
+    page = visit(watched, served, "/ask?q=What+are+these+documents+about%3F")
+    # The bullets of a list are outside of its items.
+    assert page.eval_on_selector(".answer li", "node => node.getBoundingClientRect().left") >= 32
+    assert watched.wrong == []
+
+
+def test_a_heading_does_not_repeat_the_title_of_its_document(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
+    page = visit(open_page(), served, f"/ask?q={QUESTION}")
+    places = [" ".join(place.split()) for place in page.locator(".hits .place").all_text_contents()]
+    assert re.fullmatch(r"1 The Marl siren [\d.]+", places[0])
+    assert any(re.fullmatch(r"\d The Marl siren › Care [\d.]+", place) for place in places)
+    page = visit(open_page(), served, "/entity/Marl%20siren")
+    excerpts = page.locator("#places ~ ul .excerpt").all_text_contents()
+    assert excerpts and not any("The Marl siren The Marl siren" in excerpt for excerpt in excerpts)
+
+
+def test_a_wide_result_has_the_width_of_the_page(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page(width=1280)
+    page = visit(watched, served, "/sql?sql=SELECT+*+FROM+chunks+LIMIT+20")
+    assert page.eval_on_selector(".scroll", "node => node.scrollWidth - node.clientWidth") == 0
+    assert page.eval_on_selector("td.long", "node => node.clientWidth") >= 400
+    page.evaluate("scrollTo(0, 1e6)")
+    assert page.eval_on_selector("#saving", "node => node.getBoundingClientRect().bottom") < 0, "it covers the rows"
+    page = visit(watched, served, "/sql?sql=EXPLAIN+ASK+%27Who+built+the+Marl+siren%3F%27")
+    column = page.locator("tbody tr", has_text="decompose question").locator("td").first
+    assert column.bounding_box()["height"] < 50, "a word is broken"
+    # The name of an abstract in the rows of EXPAND is not an entity.
+    page = visit(watched, served, "/sql?sql=EXPAND+%27Tolland%27")
+    links = set(page.eval_on_selector_all(".rowset a[href^='/entity/']", "nodes => nodes.map(node => node.href)"))
+    assert len(links) >= 3 and all(page.request.get(link).ok for link in links)
+    assert watched.wrong == []
+
+
+def test_parts_of_a_long_document_are_navigated(open_page: Callable[..., WatchedPage], tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    with kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}) as store:
+        store.put("log", "\n\n".join(f"Entry {number}. The lamp was lit at sunset." for number in range(4000)))
+    with serve_explorer(tmp_path / "notes") as long:
+        watched = open_page()
+        watched.page.goto(f"{long.origin}/?token={TOKEN}")
+        watched.page.wait_for_selector("nav")
+        page = visit(watched, long, "/doc/log")
+        assert [finding["id"] for finding in axe.run(page).response["violations"]] == []
+        page.click("a[rel=next] >> nth=0")
+        page.wait_for_url("**part=1**")
+        assert watched.wrong == []
+
+
 def test_a_slash_focuses_the_search(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
     watched = open_page()
     for address, field in (("/names", "input[name=q]"), ("/sql", "#sql"), ("/", "#q")):
@@ -402,7 +490,15 @@ def test_the_picture_of_a_name_is_filtered_pinned_and_saved(
             page.click(button)
         text = Path(download.value.path()).read_text(encoding="utf-8")
         assert mark in text and "Tolland" in text and "Ewan Strand" not in text
+        assert button != "#save-svg" or text.count('marker-end="url(#arrow)"') >= 2
         ElementTree.fromstring(text)
+    # A name is highlighted with the names that its visible lines lead to.
+    highlighted = page.evaluate("(() => { const node = kvstoreNetwork.nodes('.middle')[0]; node.emit('mouseover');"
+                                " const names = kvstoreNetwork.nodes().not('.far').map(other => other.id());"
+                                " node.emit('mouseout'); return names; })()")  # fmt: skip
+    neighbors = page.evaluate("(() => { const lines = kvstoreNetwork.nodes('.middle').connectedEdges().not('.hidden');"
+                              " return lines.connectedNodes().map(other => other.id()); })()")  # fmt: skip
+    assert sorted(highlighted) == sorted(neighbors) and len(neighbors) > 1
     page.evaluate("() => { const node = kvstoreNetwork.nodes('.name').not('.middle')[0];"
                   " node.position({ x: 40, y: 50 }); node.emit('dragfree'); }")  # fmt: skip
     pinned = page.evaluate("kvstoreNetwork.nodes('.pinned').map(node => node.position())")
@@ -419,6 +515,9 @@ def test_the_map_has_labels_of_clusters(open_page: Callable[..., WatchedPage], s
     page.wait_for_selector("#map[data-labels]")
     assert int(page.get_attribute("#map", "data-labels")) >= 5 and page.locator(".legend li").count() >= 5
     assert " · " in page.text_content(".legend") and watched.wrong == []
+    page = visit(open_page(width=390), served, "/map")
+    box = page.locator("canvas").bounding_box()
+    assert box["height"] <= 390, "the map is a square, so that it does not fill the screen"
 
 
 def test_rows_are_sorted_paged_saved_and_stopped(
@@ -457,6 +556,26 @@ def test_rows_are_sorted_paged_saved_and_stopped(
     assert watched.wrong == []
 
 
+def test_completions_neither_cover_the_button_nor_come_late(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
+    for width in (1280, 390):
+        watched = open_page(width=width)
+        page = visit(watched, served, "/sql")
+        page.focus("#sql")
+        page.keyboard.type("SELECT key FROM documents ORDER BY c")
+        page.wait_for_selector("#offered li")
+        page.click("form.statement button >> text=Run", timeout=5000)
+        page.wait_for_url("**sql=SELECT**")
+        assert page.input_value("#sql").endswith("ORDER BY c")
+        page = visit(watched, served, "/sql")
+        page.focus("#sql")
+        page.keyboard.type("SELECT key FROM doc")
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(600)
+        assert page.is_hidden("#offered") and watched.wrong == []
+
+
 def test_markdown_is_rendered_and_marked(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
     watched = open_page()
     page = visit(watched, served, "/doc/equipment/petrel.md?start=0&end=300")
@@ -478,4 +597,5 @@ def test_an_empty_store_says_how_to_fill_it(open_page: Callable[..., WatchedPage
         for address in ("/", "/names", "/topics", "/communities", "/health", "/documents", "/map", "/trees"):
             page = visit(watched, empty, address)
             assert "kvstore ingest notes F" in page.text_content("main"), address
+            assert page.locator("canvas").count() == 0, address
         assert watched.wrong == []

@@ -196,6 +196,18 @@ def test_the_labels_of_a_picture_do_not_overlap(width: int) -> None:
     assert are_drawn[0] and all(are_drawn) == (width == 1000) and len(drawn) > 10
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_label_is_not_drawn_over_an_earlier_node() -> None:
+    script = Path(explore.__file__).with_name("static") / "labels.js"
+    call = """
+        const build = (x1, y1) => ({ x1, x2: x1 + 10, y1, y2: y1 + 10 });
+        const nodes = [build(0, 0), build(50, 5), build(100, 0)], labels = [build(0, 12), build(52, 20), build(4, 4)];
+        console.log(JSON.stringify(selectLabels(labels, nodes)));
+    """
+    result = subprocess.run(["node", "-e", script.read_text() + call], capture_output=True, check=True, timeout=60)
+    assert json.loads(result.stdout) == [True, True, False]
+
+
 #: Stubs of the browser for entity.js, with 20 names, for a user who prefers less motion.
 BROWSER = """
     const elements = {};

@@ -145,11 +145,12 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
             html_pieces = get_template(page.template).generate(
                 _build_variables(store, session, page, request, name, content)
             )
+            status = 400 if "invalid" in content else 200
             # Iterators in the content are consumed while the page is sent.
             if not any(isinstance(value, Iterator) for value in content.values()):
-                return Response("".join(html_pieces), media_type="text/html")
+                return Response("".join(html_pieces), status, media_type="text/html")
             return StreamingResponse(
-                iterate_in_threadpool(_stream_and_close(html_pieces, stack.pop_all())), media_type="text/html"
+                iterate_in_threadpool(_stream_and_close(html_pieces, stack.pop_all())), status, media_type="text/html"
             )
         except KvstoreError as error:
             status = next((status for error_type, status in _ERROR_STATUSES if isinstance(error, error_type)), 500)

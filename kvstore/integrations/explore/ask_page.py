@@ -9,7 +9,7 @@ from typing import Any
 
 import kvstore
 
-from ...errors import KvstoreError
+from ...errors import InputError, KvstoreError, StatementError
 from ..store_queries import get_default_strategy
 from .cited_pieces import DocumentTexts, split_paragraphs
 from .page import ExplorerPage, PageContent, PageRequest
@@ -23,26 +23,30 @@ def build_content(request: PageRequest) -> PageContent:
 
     The arguments ``using`` (a strategy), ``where`` (a condition) and ``top`` (the number of hits) are optional. If a
     model writes the answer and the page can be streamed, the content has no ``answer``. Instead, ``pieces`` yields the
-    text as it arrives, and then ``answered`` returns the whole answer.
+    text as it arrives, and then ``answered`` returns the whole answer. A page reports invalid options in its form.
     """
     store, question = request.store, request.get_text("q")
     content: PageContent = {
         "question": question,
         "using": request.get_text("using"),
         "where": request.get_text("where"),
-        "top": request.get_number("top", 0, maximum=_MAX_TOP),
+        "top": request.get_text("top"),
         "strategies": [{"name": strategy.name, "description": strategy.description} for strategy in store.strategies()],
         "strategy": get_default_strategy(store),
         "model": None,
         "answer": None,
         "is_empty": len(store) == 0,
     }
-    if not question or content["is_empty"]:
-        return content
-    clauses: dict[str, Any] = {name: content[name] for name in ("using", "where", "top") if content[name]}
     model = store.language_model()
-    content["model"] = None if model is None else model.name
-    pieces = request.run_within_deadline(lambda: store.ask_pieces(question, **clauses))
+    try:
+        content["top"] = request.get_number("top", 0, maximum=_MAX_TOP)
+        if not question or content["is_empty"]:
+            return content
+        content["model"] = None if model is None else model.name
+        clauses: dict[str, Any] = {name: content[name] for name in ("using", "where", "top") if content[name]}
+        pieces = request.run_within_deadline(lambda: store.ask_pieces(question, **clauses))
+    except (InputError, StatementError) as error:
+        return request.report_invalid(content, error)
     if model is None or request.as_data:
         return content | {"answer": build_answer_data(store, pieces.answer)}
     return content | {"pieces": _iter_pieces(pieces), "answered": lambda: _finish_answer(store, pieces)}

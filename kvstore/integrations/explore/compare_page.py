@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from markupsafe import Markup
 
 import kvstore
 
-from ...errors import InputError, KvstoreError
+from ...errors import InputError, KvstoreError, StatementError
 from ..store_queries import get_default_strategy
 from .ask_page import build_hit_data
 from .cited_pieces import DocumentTexts
@@ -36,7 +37,8 @@ def build_content(request: PageRequest) -> PageContent:
 
     The arguments ``using`` (only these strategies), ``where`` (a condition) and ``top`` (the number of hits) are
     optional. In the content, ``chosen`` are the strategies in ``using``. If the page can be streamed, its columns are
-    sent as the strategies finish. Raises InputError for an unknown strategy.
+    sent as the strategies finish. A page reports an invalid condition or number in its form. Raises InputError for an
+    unknown strategy.
     """
     store, question = request.store, request.get_text("q")
     default_strategy = get_default_strategy(store)
@@ -49,23 +51,26 @@ def build_content(request: PageRequest) -> PageContent:
     strategies = sorted(
         chosen_names or strategy_names, key=lambda name: (name != default_strategy, strategy_names.index(name))
     )
-    top = request.get_number("top", _DEFAULT_TOP, minimum=1, maximum=_MAX_TOP)
-    where = request.get_text("where")
-    columns: Iterator[dict[str, Any]] = iter(())
-    is_empty = len(store) == 0
-    if question and not is_empty:
-        with suppress(KvstoreError):  # a strategy that needs the embedder reports the error
-            store.embed([question])  # so that the first column's time does not include loading the embedder
-        columns = _iter_columns(request, question, strategies, top, where)
-    return {
+    content: PageContent = {
         "question": question,
-        "is_empty": is_empty,
-        "where": where,
-        "top": top,
+        "is_empty": len(store) == 0,
+        "where": request.get_text("where"),
+        "top": request.get_text("top"),
         "strategies": strategy_names,
         "chosen": chosen_names,
-        "columns": list(columns) if request.as_data else columns,
+        "columns": [],
     }
+    try:
+        content["top"] = request.get_number("top", _DEFAULT_TOP, minimum=1, maximum=_MAX_TOP)
+        if not question or content["is_empty"]:
+            return content
+        with suppress(KvstoreError):  # a strategy that needs the embedder reports the error
+            store.embed([question])  # so that the first column's time does not include loading the embedder
+        columns = _iter_columns(request, question, strategies, content["top"], content["where"])
+        columns = chain([next(columns)], columns)  # an invalid condition fails here, before the page is sent
+    except (InputError, StatementError) as error:
+        return request.report_invalid(content, error)
+    return content | {"columns": list(columns) if request.as_data else columns}
 
 
 def _iter_columns(
@@ -74,7 +79,7 @@ def _iter_columns(
     """Yield a column of the page for each strategy: its evidence as JSON data, or its error.
 
     ``top`` and ``where`` limit the hits and the documents. A passage has the same letter and color in every column.
-    Changes of rank are relative to the first column.
+    Changes of rank are relative to the first column. Raises StatementError for an invalid condition.
     """
     store = request.store
     texts = DocumentTexts(store)
@@ -87,6 +92,8 @@ def _iter_columns(
             evidence = request.run_within_deadline(
                 partial(store.retrieve, question, using=name, top=top, where=where or None)
             )
+        except StatementError:  # the condition, which is the same for every strategy
+            raise
         except KvstoreError as error:
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue

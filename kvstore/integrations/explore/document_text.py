@@ -37,6 +37,10 @@ _SYNTAX_PATTERNS = tuple(
         rb"\\(?=[!-/:-@\[-`{-~])",
     )
 )
+#: The headings at the start of a text that goes on after them.
+_LEADING_HEADINGS_PATTERN = re.compile(r"\A(?:#{1,6} [^\n]*\s+)+(?=\S)")
+#: The maximum number of characters of a cut word, which an excerpt then omits; scripts without spaces have longer ones.
+_MAX_CUT_WORD = 30
 _CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")  # `code`
 
 
@@ -134,6 +138,33 @@ def strip_markdown(text: str) -> str:
         plain_text += data[position:start]
         position = end
     return (plain_text + data[position:]).decode(errors="replace")
+
+
+def make_excerpt(text: str, max_chars: int) -> str:
+    """Return the beginning of a chunk as an excerpt, without Markdown syntax and without the headings at its start.
+
+    An excerpt has about ``max_chars`` characters; one that is cut ends with ``…``, after a whole word if possible.
+
+    >>> make_excerpt("# Lamps\\n\\n## Care\\n\\nTrim the *wick* every evening.", 20)
+    'Trim the wick…'
+    """
+    body = _LEADING_HEADINGS_PATTERN.sub("", text)
+    excerpt = strip_markdown(body[:max_chars]).rstrip()
+    if len(body.rstrip()) <= max_chars:
+        return excerpt
+    beginning, _, last_word = excerpt.rpartition(" ")
+    is_cut_in_word = beginning and len(last_word) <= _MAX_CUT_WORD and not body[max_chars].isspace()
+    return f"{beginning if is_cut_in_word else excerpt}…"
+
+
+def split_heading(heading: str | None, title: str | None) -> list[str]:
+    """Return the titles of a chunk's heading, a path, without the first one if it is the title of the document.
+
+    >>> split_heading("Tea > Leaves", "Tea"), split_heading(None, "Tea")
+    (['Leaves'], [])
+    """
+    titles = [strip_markdown(part) for part in (heading or "").split(" > ") if part]
+    return titles[1:] if titles and title and titles[0] == strip_markdown(title) else titles
 
 
 def _find_syntax(text: bytes) -> list[ByteSpan]:

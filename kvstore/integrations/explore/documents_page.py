@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ... import language
-from ...errors import InputError
+from ...errors import InputError, StatementError
 from ..store_queries import fetch_named_rows
 from .list_page import MAX_PAGE, PAGE_SIZE
 from .page import ExplorerPage, PageContent, PageRequest
@@ -28,8 +28,8 @@ def build_content(request: PageRequest) -> PageContent:
 
     Documents match if they satisfy ``where``, contain ``q`` in their key or title, and have each ``facet`` (a field and
     a value, as a JSON list). ``page`` counts from 1, ``order`` is one of key, title, newest and longest. In the
-    content, ``chosen`` are the facets, and ``of`` is the number of all documents of the store. Raises InputError for
-    any other order or an invalid facet, and StatementError for an invalid condition.
+    content, ``chosen`` are the facets, and ``of`` is the number of all documents of the store. A page reports an
+    invalid condition in its form. Raises InputError for any other order or an invalid facet.
     """
     store = request.store
     order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
@@ -37,14 +37,30 @@ def build_content(request: PageRequest) -> PageContent:
         raise InputError(f"order must be one of {', '.join(_ORDERS)}, not {order[:40]!r}")
     search_text, where = request.get_text("q"), request.get_text("where")
     facets = [_parse_facet(text) for text in request.get_texts("facet") if text]
-    where_clause, parameters = _build_where_clause(where, search_text, facets)
-    with language.locate_in_condition(where):
-        cursor = store.query(
-            f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
-            f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-            [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
-            timeout=request.seconds_left,
-        )
+    content: PageContent = {
+        "q": search_text,
+        "where": where,
+        "order": order,
+        "orders": list(_ORDERS),
+        "chosen": [{"field": name, "value": value, "facet": json.dumps([name, value])} for name, value in facets],
+        "count": 0,
+        "of": len(store),
+        "page_number": page,
+        "page_size": PAGE_SIZE,
+        "documents": [],
+        "fields": [],
+    }
+    try:
+        where_clause, parameters = _build_where_clause(where, search_text, facets)
+        with language.locate_in_condition(where):
+            cursor = store.query(
+                f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
+                f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+                [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
+                timeout=request.seconds_left,
+            )
+    except StatementError as error:
+        return request.report_invalid(content, error)
     rows = fetch_named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
@@ -52,16 +68,8 @@ def build_content(request: PageRequest) -> PageContent:
         f"SELECT count(*) FROM documents{where_clause}", parameters, timeout=request.seconds_left
     )
     ((count,),) = count_cursor.fetchall()
-    return {
-        "q": search_text,
-        "where": where,
-        "order": order,
-        "orders": list(_ORDERS),
-        "chosen": [{"field": name, "value": value, "facet": json.dumps([name, value])} for name, value in facets],
+    return content | {
         "count": count,
-        "of": len(store),
-        "page_number": page,
-        "page_size": PAGE_SIZE,
         "documents": rows,
         "fields": _summarize_fields(request, where_clause, parameters),
     }

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import kvstore
 
-from ...errors import InputError
+from ...errors import InputError, KvstoreError
 from ...language.bounded_query import BoundedQueries
 
-#: The content of a page.
+#: The content of a page. A page that reports invalid input in its form has the message as ``invalid``.
 PageContent = dict[str, Any]
 #: The maximum number of characters of an argument.
 MAX_ARGUMENT_CHARS = 20_000
@@ -98,6 +98,15 @@ class PageRequest:
         """
         value = self.get_text(name)
         return _parse_number(name, value, minimum, maximum) if value else default
+
+    def report_invalid(self, content: PageContent, error: KvstoreError) -> PageContent:
+        """Return ``content``, the form of a page, with the message of an error in the user's input.
+
+        Raises the error if the response is data instead of a page.
+        """
+        if self.as_data:
+            raise error
+        return content | {"invalid": str(error)}
 
     def get_flag(self, name: str) -> bool:
         """True if an argument is present and is neither empty nor 0."""

@@ -20,7 +20,7 @@ import_extra("jinja2", "explore", "the explorer")
 from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
 
 from .cited_pieces import render_cited_pieces  # noqa: E402
-from .document_text import render_passage, strip_markdown  # noqa: E402
+from .document_text import make_excerpt, render_passage, split_heading, strip_markdown  # noqa: E402
 from .markdown_view import render_markdown  # noqa: E402
 
 #: The folder of static files.
@@ -58,6 +58,8 @@ def _make_environment() -> Any:
         "static": _build_static_url,
     }
     environment.filters |= {
+        "excerpt": make_excerpt,
+        "split_heading": split_heading,
         "strip_markdown": strip_markdown,
         "markdown": render_markdown,
         "markdown_line": partial(render_markdown, inline=True),

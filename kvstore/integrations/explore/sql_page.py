@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ _MAX_SHOWN_ROWS = 500
 _MAX_ROWS = 100_000
 #: The maximum number of columns of a result, which is SQLite's, and of displayed characters of a value.
 _MAX_COLUMNS, _MAX_VALUE_CHARS = 2000, 600
+#: The end of the name of an abstract in the rows of EXPAND.
+_ABSTRACT_PATTERN = re.compile(r" \[\d+\]$")
 #: The maximum number of completions, and the words that a statement may begin with.
 _MAX_COMPLETIONS = 12
 _READING_KEYWORDS = frozenset("LOOKUP EXPAND SEARCH RETRIEVE ASK SELECT WITH VALUES SHOW DESCRIBE EXPLAIN".split())
@@ -93,7 +96,7 @@ def build_content(request: PageRequest) -> PageContent:
         "message": None if has_other_pages else cursor.message,
         "milliseconds": milliseconds,
     }
-    return content if request.as_data else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}
+    return content if request.as_data else content | _build_table(cursor.columns, rows)
 
 
 def _build_editor_content(request: PageRequest) -> PageContent:
@@ -171,16 +174,24 @@ def _count_rows(request: PageRequest, statement: str) -> int | None:
         return None
 
 
+def _build_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> PageContent:
+    """Return the rows as ``cells`` of a table, and as ``are_numbers`` whether each column has only numbers."""
+    types_by_column = [{type(row[index]) for row in rows} - {type(None)} for index in range(len(columns))]
+    return {
+        "are_numbers": [bool(types) and types <= {int, float} for types in types_by_column],
+        "cells": [_build_cells(columns, row) for row in rows],
+    }
+
+
 def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return a row as table cells: the text of each value, cut if long, its link, and whether it is a number."""
+    """Return a row as table cells: the text of each value, cut if long, and its link."""
     values_by_column = dict(zip(columns, row, strict=True))
     cells = []
     for column, value in zip(columns, row, strict=True):
         text = None if value is None else format_plain(value)
         if text is not None and len(text) > _MAX_VALUE_CHARS:
             text = text[:_MAX_VALUE_CHARS] + "…"
-        url = _build_item_url(column, value, values_by_column)
-        cells.append({"text": text, "is_number": isinstance(value, int | float), "url": url})
+        cells.append({"text": text, "url": _build_item_url(column, value, values_by_column)})
     return cells
 
 
@@ -200,7 +211,8 @@ def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | No
             if isinstance(start, int) and isinstance(end, int)
             else build_document_url(value)
         )
-    if column in ("entity", "child", "parent", "relative") and value:
+    is_abstract = column == "relative" and _ABSTRACT_PATTERN.search(value)  # such as "The tower [1]"
+    if column in ("entity", "child", "parent", "relative") and value and not is_abstract:
         return build_entity_url(value)
     return None
 

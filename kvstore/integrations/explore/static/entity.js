@@ -30,7 +30,8 @@
       { selector: "node.pinned", style: { "border-width": 2, "border-color": value("--ink") } },
       { selector: ".hidden", style: { display: "none" } },
       { selector: ".unlabeled", style: { "text-opacity": 0 } },
-      { selector: ".hovered", style: { "text-opacity": 1, "z-index": 10 } },
+      { selector: "node[order]", style: { "z-index": "data(order)" } },
+      { selector: ".hovered", style: { "text-opacity": 1, "z-index": 1000 } },
       { selector: ".far", style: { opacity: 0.16 } },
       { selector: "node:active", style: { "overlay-color": value("--accent"), "overlay-opacity": 0.15 } },
     ];
@@ -95,8 +96,15 @@
       const place = { ...node.position(), radius: node.height() / 2, size, label: node.data("label") };
       return findLabelBox(place, maxLabelWidth(), (text) => pen.measureText(text).width);
     });
-    const drawn = selectLabels(boxes);
-    graph.batch(() => nodes.forEach((node, index) => { node.toggleClass("unlabeled", !drawn[index]); }));
+    const drawn = selectLabels(boxes, nodes.map((node) => {
+      const { x, y } = node.position(), radius = node.height() / 2;
+      return { x1: x - radius, x2: x + radius, y1: y - radius, y2: y + radius };
+    }));
+    // The more important a node is, the later it is drawn, so that no other node covers its label.
+    graph.batch(() => nodes.forEach((node, index) => {
+      node.toggleClass("unlabeled", !drawn[index]);
+      node.data("order", nodes.length - index);
+    }));
     box.dataset.labels = String(drawn.filter(Boolean).length);
   };
   const arrange = (fit) => {
@@ -161,8 +169,12 @@
     const [nodes, edges] = visible(), { x1, y1, w, h } = nodes.boundingBox();
     const number = (value) => value.toFixed(1);
     const lines = edges.map((edge) => {
-      const from = edge.source().position(), to = edge.target().position(), dash = edge.hasClass("solid") ? "" : ' stroke-dasharray="5 4"';
-      return `<line x1="${number(from.x)}" y1="${number(from.y)}" x2="${number(to.x)}" y2="${number(to.y)}" stroke="${value(edge.hasClass("solid") ? "--hue-1" : "--faint")}" stroke-width="${edge.hasClass("solid") ? 2 : 1.2}"${dash}/>`;
+      const from = edge.source().position(), center = edge.target().position(), isSolid = edge.hasClass("solid");
+      // An arrow ends at the rim of its node.
+      const share = isSolid ? 1 - (edge.target().width() / 2 + 2) / Math.max(1, Math.hypot(center.x - from.x, center.y - from.y)) : 1;
+      const to = { x: from.x + share * (center.x - from.x), y: from.y + share * (center.y - from.y) };
+      const dash = isSolid ? ' marker-end="url(#arrow)"' : ' stroke-dasharray="5 4"';
+      return `<line x1="${number(from.x)}" y1="${number(from.y)}" x2="${number(to.x)}" y2="${number(to.y)}" stroke="${value(isSolid ? "--hue-1" : "--faint")}" stroke-width="${isSolid ? 2 : 1.2}"${dash}/>`;
     });
     const dots = nodes.map((node) => {
       const { x, y } = node.position(), radius = node.width() / 2;
@@ -170,7 +182,7 @@
       const shape = node.hasClass("document") ? `<rect x="${number(x - radius)}" y="${number(y - radius)}" width="${number(2 * radius)}" height="${number(2 * radius)}" rx="2" fill="${fill}"/>` : `<circle cx="${number(x)}" cy="${number(y)}" r="${number(radius)}" fill="${fill}"/>`;
       return `${shape}<text x="${number(x)}" y="${number(y + radius + 14)}">${escaped(node.data("label"))}</text>`;
     });
-    save("svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${[x1 - 20, y1 - 20, w + 40, h + 40].map(number).join(" ")}" width="${number(w + 40)}" height="${number(h + 40)}" font-family="sans-serif" font-size="12" text-anchor="middle" fill="${value("--ink")}"><rect x="${number(x1 - 20)}" y="${number(y1 - 20)}" width="100%" height="100%" fill="${value("--surface")}"/>${lines.join("")}${dots.join("")}</svg>\n`);
+    save("svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${[x1 - 20, y1 - 20, w + 40, h + 40].map(number).join(" ")}" width="${number(w + 40)}" height="${number(h + 40)}" font-family="sans-serif" font-size="12" text-anchor="middle" fill="${value("--ink")}"><rect x="${number(x1 - 20)}" y="${number(y1 - 20)}" width="100%" height="100%" fill="${value("--surface")}"/><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="5" markerHeight="5" orient="auto"><path d="M0 0 8 4 0 8Z" fill="${value("--hue-1")}"/></marker>${lines.join("")}${dots.join("")}</svg>\n`);
   });
   document.getElementById("save-graphml").addEventListener("click", () => {
     const [nodes, edges] = visible();
@@ -217,7 +229,8 @@
   graph.on("mouseover", "node", (event) => {
     box.classList.add("on-point");
     event.target.addClass("hovered");
-    graph.elements().difference(event.target.closedNeighborhood()).addClass("far");
+    const lines = event.target.connectedEdges().not(".hidden");
+    graph.elements().difference(event.target.union(lines).union(lines.connectedNodes())).addClass("far");
   });
   graph.on("mouseout", "node", () => { box.classList.remove("on-point"); graph.elements().removeClass("far hovered"); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));

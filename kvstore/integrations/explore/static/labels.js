@@ -1,9 +1,10 @@
 "use strict";
-/* The labels of a picture that are drawn: of labels that overlap, only the first. */
-var selectLabels = (boxes) => {
+/* The labels of a picture that are drawn: of labels that overlap, only the first. A label is not drawn either if it
+   overlaps the node of an earlier one; `nodes` are the boxes of the nodes, in the order of the labels. */
+var selectLabels = (boxes, nodes = []) => {
   const drawn = [];
-  return boxes.map((box) => {
-    const isFree = drawn.every((other) => box.x2 <= other.x1 || other.x2 <= box.x1 || box.y2 <= other.y1 || other.y2 <= box.y1);
+  return boxes.map((box, index) => {
+    const isFree = [...drawn, ...nodes.slice(0, index)].every((other) => box.x2 <= other.x1 || other.x2 <= box.x1 || box.y2 <= other.y1 || other.y2 <= box.y1);
     if (isFree) drawn.push(box);
     return isFree;
   });

@@ -196,11 +196,12 @@
     text.dir = "auto";
     text.textContent = answer.ok ? found.text : found.error;
     const parts = [title];
-    if (found.heading) {
+    const titles = (found.heading ?? "").split(" > ").filter((one, index) => one && (index || one !== found.title));
+    if (titles.length) {
       const heading = document.createElement("p");
       heading.className = "quiet";
       heading.dir = "auto";
-      heading.textContent = found.heading;
+      heading.textContent = titles.join(" › ");
       parts.push(heading);
     }
     card.replaceChildren(...parts, text);
@@ -287,7 +288,7 @@
     arrange();
     draw();
     box.dataset.drawn = String(count);
-    statusLine.textContent = count ? "Click a point to see its text. Scroll to zoom, drag to move." : "There are no chunks yet.";
+    statusLine.textContent = "Click a point to see its text. Scroll to zoom, drag to move, press 0 to see everything.";
   };
   load();
 })();

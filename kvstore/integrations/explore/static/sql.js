@@ -7,6 +7,7 @@
   let offered = [];
   let chosen = -1;
   let asked = 0;
+  let waiting = 0;
 
   editor.setAttribute("aria-haspopup", "listbox");
   editor.setAttribute("aria-autocomplete", "list");
@@ -121,14 +122,19 @@
     if (event.target.dataset.name) change(event.target.dataset.name, "");
   });
 
-  let waiting = 0;
+  // Close the list, and ignore the completions that have been asked for.
+  const cancel = () => {
+    clearTimeout(waiting);
+    asked++;
+    close();
+  };
   editor.addEventListener("input", () => {
     clearTimeout(waiting);
     const before = editor.value.slice(0, editor.selectionStart);
-    if (!/[\w'".]$/.test(before)) return close();
+    if (!/[\w'".]$/.test(before)) return cancel();
     waiting = setTimeout(complete, 150);
   });
-  editor.addEventListener("blur", close);
+  editor.addEventListener("blur", cancel);
   editor.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -147,7 +153,7 @@
       event.preventDefault();
       take(0);
     } else if (event.key === "Escape") {
-      close();
+      cancel();
     }
   });
 })();
