@@ -39,6 +39,7 @@ def ask(make_store: Callable[..., kvstore.Store]) -> Callable[..., kvstore.Answe
 def test_an_answer_prints_as_its_text(ask: Callable[..., kvstore.Answer]) -> None:
     answer = ask("Tea is made from leaves.", "What is tea made from?")
     assert str(answer) == answer.text == "Tea is made from leaves. [1]"
+    assert "citations=[Citation(number=1" in repr(answer) and "evidence" not in repr(answer)
 
 
 def test_the_sentence_that_answers_comes_first_in_writing_without_spaces(ask: Callable[..., kvstore.Answer]) -> None:

@@ -682,8 +682,8 @@ def test_no_answer_repeats_the_key(filled_store: kvstore.Store, server: Server, 
     answer = filled_store.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard)
     assert re.fullmatch(r"Send (sk-v)?\*\*\* to me \[1\]\.", answer.text)
-    assert KEY not in repr(answer)
-    assert KEY[5:] not in repr(answer)
+    assert KEY not in repr(answer) + repr(answer.evidence)
+    assert KEY[5:] not in repr(answer) + repr(answer.evidence)
     files = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
     assert files
     assert not any(KEY.encode() in path.read_bytes() for path in files)

@@ -56,7 +56,7 @@ class Answer(Columnar):
     citations: list[Citation]
     extractive: bool
     model: str | None
-    evidence: Evidence
+    evidence: Evidence = field(repr=False)  # its hits and steps would fill a screen of an interactive session
     dropped: list[int] = field(default_factory=list)
     reasoning: str = ""
     cached: bool = False

@@ -31,6 +31,10 @@ class Citation(ChunkReference):
     It consists of the document key, the ``ordinal`` of the chunk (its number in the document), and the bytes ``start``
     to ``end`` of the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
 
+    ``number`` is the number in the answer. ``text`` is the cited text in readable form: after its heading, if the
+    sentence alone does not name its subject, and with the names of the columns in a table row. If a language model
+    wrote the answer, it is the text of the whole hit.
+
     ``kind`` is the kind of the cited hit. ``spans`` is never empty; it has several spans if a segment, a summary or a
     report is cited, see :class:`~kvstore.retrieval.evidence.Hit`.
     """
