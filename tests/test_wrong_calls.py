@@ -41,6 +41,12 @@ RIGHT: dict[str, Any] = {
 CLAUSES = ("using", "depth", "top", "within", "where", "options", "vector", "parameters", "reranker")
 
 
+class DataFrame(list[str]):
+    """A stand-in for a data frame, whose items are the names of its columns."""
+
+    columns = ("key", "text")
+
+
 def iter_calls() -> Iterator[tuple[type, str, str, bool, dict[str, Any]]]:
     """Yield every argument of every public method with the arguments that the call requires."""
     known = set()
@@ -181,6 +187,11 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (
             lambda store: store.put_many({"key": "a", "text": "A."}),
             "put_many(): documents must be a sequence of mappings, not one mapping; put() stores one document",
+        ),
+        (
+            lambda store: store.put_many(DataFrame()),
+            "put_many(): documents must be a sequence of mappings, not DataFrame; pass its rows: "
+            'to_dict("records") in pandas, to_dicts() in polars',
         ),
         (
             lambda store: store.keys(where="topic = 'tea'"),

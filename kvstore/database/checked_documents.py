@@ -52,6 +52,11 @@ def validate_documents(documents: Iterable[Mapping[str, Any]], put: Callable[...
         raise ArgumentError(
             "put_many(): documents must be a sequence of mappings, not one mapping; put() stores one document"
         )
+    if hasattr(documents, "columns"):  # iteration over a DataFrame yields the names of its columns
+        raise ArgumentError(
+            f"put_many(): documents must be a sequence of mappings, not {type(documents).__name__}; pass its rows: "
+            'to_dict("records") in pandas, to_dicts() in polars'
+        )
     parameters = {name: type for name, type in put.__annotations__.items() if name != "return"}
     mappings = list(documents)
     checked_documents = []
