@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import kvstore
-from kvstore.errors import KvstoreError, NotAStoreError, StatementError, StoreNotFoundError
+from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
 from kvstore.rendering.row_formats import RowCounter
 
 from . import render
@@ -111,18 +111,18 @@ class Console:
         """The store. If it is still being opened, wait for it, and raise the error that opening raises.
 
         Raises StoreNotFoundError for a missing store, until a statement that can store something creates it, and
-        NotAStoreError if the path is a file.
+        NotAStoreError if the path is a file or another directory.
         """
         if isinstance(self._store, StoreOpener):
             if not self._store.is_started:
-                if self.path.is_file():
-                    raise NotAStoreError(
-                        f"{self.path}: this is a file, but a store is a directory; choose another path"
-                    )
-                raise StoreNotFoundError(
-                    f"{self.path}: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, or with "
-                    f"kvstore ingest {self.path} FOLDER"
-                )
+                try:
+                    kvstore.open(self.path, create=False).close()
+                except StoreNotFoundError:
+                    raise StoreNotFoundError(
+                        f"{self.path}: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, or "
+                        f"with kvstore ingest {self.path} FOLDER"
+                    ) from None
+                self._store.start()  # another process has created the store
             self._store = self._store.wait_for_store()
         return self._store
 

@@ -430,6 +430,12 @@ def test_a_script_makes_a_store_only_to_store_something(run_kvstore: Run, store:
             "error: typo: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, "
             "or with kvstore ingest typo FOLDER\n"
         )
+    Path("pages").mkdir()
+    assert "no store here" in run_kvstore("shell", "pages", "-c", "SELECT 1")[2]
+    Path("pages/page.txt").write_text("It is a text.")
+    assert run_kvstore("shell", "pages", "-c", "SELECT 1")[2] == (
+        "error: pages: not a store (data.mdb is missing, but there is page.txt); choose another path\n"
+    )
     Path("page.txt").write_text("It is a text.")
     assert "this is a file, but a store is a directory" in run_kvstore("shell", "page.txt", "-c", "SHOW STATS")[2]
     assert "did you mean SELECT" in run_kvstore("shell", "typo", "-c", "SELCT 1")[2]
