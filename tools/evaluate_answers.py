@@ -6,10 +6,11 @@
 A SET is ``squad2`` (held-out articles, all passages in one store, with the near misses that people wrote),
 ``squad2:choose`` (the articles that thresholds are chosen on), ``everyday`` (held-out sections of
 tools/everyday_questions), ``notes`` (tools/note_folders), ``languages`` (tools/language_folders: a German and a French
-one), ``ranges`` (tools/range_folders: questions with a number, date or time in a range), ``folders`` (three real
-folders), ``hotpotqa`` or ``musique`` (questions that need several passages);
-``notes:NAME``, ``languages:NAME`` and ``folders:NAME`` are one store of these. ``--limit`` takes so many questions of
-each kind, with a fixed seed. Every question is asked with the defaults; ``--rules`` switches the answer reader off.
+one), ``ranges`` (tools/range_folders: questions with a number, date or time in a range, ``ranges:trust``, and with a
+superlative, ``ranges:league``), ``folders`` (three real folders), ``hotpotqa`` or ``musique`` (questions that need
+several passages); ``notes:NAME``, ``languages:NAME`` and ``folders:NAME`` are one store of these. ``--limit`` takes so
+many questions of each kind, with a fixed seed. Every question is asked with the defaults; ``--rules`` switches the
+answer reader off.
 
 Figures, for each store, for each SET of several stores, and for all SETs together:
 - ``hit@k``: the documents of the first k hits have the answer (all documents that are needed).

@@ -60,7 +60,8 @@ _TYPE_PATTERNS = {
         rf"|{_AMOUNT} (?:{_TIME_UNITS})\b",
         re.IGNORECASE,
     ),
-    "number": compile_lazily(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
+    # The digits of an identifier, such as "E-1407", are not a number.
+    "number": compile_lazily(rf"(?<!\w)(?<![^\W\d]-)\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
     # An amount in a list of prices has no currency; a number with a unit, a year, a clock time or a telephone
     # number is not a price. A share answers "How much of the pay", and "free of charge" any question for a price.
     "money": compile_lazily(

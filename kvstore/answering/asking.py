@@ -312,13 +312,13 @@ class Asker:
             if evidence.is_overview:
                 confidence = OVERVIEW_CONFIDENCE
             else:
-                # In text_in_range, a number of the question replaces a range that covers it, such as 1992–2004, so that
-                # the number does not count as a missing word.
-                text_in_range = reader_result.best.text_in_range if reader_result is not None else ""
+                # In compared_text, a number of the question replaces a range that covers it, such as 1992–2004, or the
+                # superlative of the question is in a row, so that neither counts as a missing word.
+                compared_text = reader_result.best.compared_text if reader_result is not None else ""
                 confidence = estimate_confidence(
                     query,
                     evidence.hits,
-                    [*evidence.context, text_in_range] if text_in_range else evidence.context,
+                    [*evidence.context, compared_text] if compared_text else evidence.context,
                     lambda: scored_passages.snippet_scores.best_cosine,  # a property that can score all snippets
                     reader_result,
                 )
@@ -367,7 +367,8 @@ class Asker:
         has_vectors_of_meaning = not query.state.settings.embedder.startswith(("hashing", "none:"))
         if not (is_switched_on and hits and has_only_chunks and is_english and has_vectors_of_meaning):
             return None
-        from .answer_reader.reader import add_candidate_hits, load_reader
+        from .answer_reader.candidate_hits import add_candidate_hits
+        from .answer_reader.reader import load_reader
 
         reader = load_reader()
         if reader is None:

@@ -3,9 +3,9 @@
 In: the name of a set: ``squad2`` or ``squad2:choose`` (articles of the file of questions with and without an answer
 that are in no training row), ``everyday`` (sections of invented documents that the reader was not trained on),
 ``notes`` (tools/note_folders), ``languages`` (tools/language_folders: German and French), ``ranges``
-(tools/range_folders: questions with a number in a range), ``folders`` or ``folders:NAME`` (archives of real
-documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out:
-an :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
+(tools/range_folders: questions with a number in a range, and with a superlative), ``folders`` or ``folders:NAME``
+(archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out: an
+:class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
 
 A near miss is on the store's topic, but the store does not answer it; a foreign question is on a different topic.
 """

@@ -22,7 +22,8 @@ from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_form import find_asking_sentence, find_topic, is_yes_no_question
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
-from .reader import AnswerReader, ReaderOutput, Window, build_context_text, select_windows
+from .reader import AnswerReader, ReaderOutput
+from .windows import Window, build_context_text, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
 #: of the cost of an answer; with 12 of 16, as many answers to the questions of four sets are right as with 12 of 20.
@@ -76,8 +77,8 @@ class AnswerCandidate(NamedTuple):
     ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
     ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title (or the name of
     its document, without a title) and heading. ``is_contrary`` is True if it has the opposite of a word in the question
-    instead, or is an entry for a range without the question's quantity. ``text_in_range`` is the text that
-    was read if it has a quantity of the question in place of a range; empty otherwise.
+    instead, or is an entry for another range or without the extreme value. ``compared_text`` is the text that was read
+    if a quantity of the question replaces a range in it, or if the superlative was inserted; empty otherwise.
     """
 
     position: SnippetPosition
@@ -88,7 +89,7 @@ class AnswerCandidate(NamedTuple):
     answer: str
     coverage: float
     is_contrary: bool
-    text_in_range: str
+    compared_text: str
 
 
 class ReaderResult(NamedTuple):
@@ -177,8 +178,8 @@ def read_passages(
         return None
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))
-    # The rules do not know that a range includes the question's quantity, so windows with such a range are always read.
-    windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_within_range]
+    # The rules do not compare numbers, so windows that were selected by such a comparison are always read.
+    windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_selected]
     topic = find_topic(question)
     subject_terms = set(list_terms(topic or question, scorer.stem))
     candidates = _read_candidates(reader, question, windows, passages, scorer, rule_scores, subject_terms)
@@ -224,13 +225,34 @@ def _read_candidates(
             _build_candidate(
                 window,
                 output,
-                rule_scores.scores[window.position],
+                _compute_rule_score(window, windows, passages, rule_scores),
                 logit=max(output.logit, _OPENING_LOGIT) if opens_document else output.logit,
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
-                is_contrary=window.is_outside_range or (bool(contrasts) and is_contrary(contrasts, window.text)),
+                is_contrary=window.is_ruled_out or (bool(contrasts) and is_contrary(contrasts, window.text)),
             )
         )
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.position))
+
+
+def _compute_rule_score(
+    window: Window, windows: Sequence[Window], passages: Sequence[Passage], rule_scores: SnippetScores
+) -> float:
+    """Return the score of a window by rules; that of a selected row is at least the score of the rows ruled out for it.
+
+    The rules do not compare numbers. Rows are of one table if their documents have one title and their headings agree.
+    """
+    score = rule_scores.scores[window.position]
+    if not window.is_selected:
+        return score
+
+    def identify_table(other: Window) -> tuple[str, str]:
+        """Return the title of the document and the heading of a window."""
+        passage = passages[other.position.passage_index]
+        return passage.title or passage.document, get_snippet(passages, other.position).heading
+
+    table = identify_table(window)
+    rivals = (other for other in windows if other.is_ruled_out and identify_table(other) == table)
+    return max([score, *(rule_scores.scores[rival.position] for rival in rivals)])
 
 
 def _compute_logit_in_context(
@@ -254,7 +276,7 @@ def _build_candidate(
     ``output`` is the output of the network, and ``logit`` its logit (log-odds that the snippet answers) after
     corrections. The other arguments are fields of the result.
     """
-    is_about_else = window.lacks_answer_type or window.is_outside_range
+    is_about_else = window.lacks_answer_type or window.is_ruled_out
     score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * is_about_else
     return AnswerCandidate(
         window.position,
@@ -265,7 +287,7 @@ def _build_candidate(
         answer=window.text[output.start : output.end],
         coverage=coverage,
         is_contrary=is_contrary,
-        text_in_range=window.text if window.is_within_range else "",
+        compared_text=window.text if window.is_selected else "",
     )
 
 

@@ -1,0 +1,362 @@
+"""The windows of a question: the texts that the answer reader reads, one snippet each with its context.
+
+In: a question, passages, and the rules that score sentences. Out: at most :data:`MAX_WINDOWS` windows, likeliest first.
+
+A window has the title and the heading of its snippet. If the snippet refers to the sentence before it, both are read.
+The likeliest windows are chosen by the terms that they share with the question, by the rank of their hits, and by what
+the question asks for. The network does not compare numbers, so ranges and rows are compared before it reads them, see
+:mod:`.quantity_ranges` and :mod:`.superlatives`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from ...text.patterns import compile_lazily
+from ...text.words import find_reference_numbers, list_terms, segment_words
+from ..answer_types import FIXED_FORM_TYPES, AnswerType, find_quality
+from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
+from ..extractive import SnippetScorer, list_candidates
+from ..passages import Passage
+from ..question_form import is_yes_no_question
+from ..question_names import find_question_names
+from ..snippets import Snippet
+from .quantities import find_quantities
+from .quantity_ranges import replace_ranges
+from .superlatives import ComparedRow, find_superlative, mark_extremes, split_cells
+
+#: The maximum number of windows that are read for a question.
+MAX_WINDOWS = 16
+#: If the question has a quantity: the maximum number of windows whose ranges are compared with it, and of those with a
+#: range that includes it that are preferred to likelier windows. The rows of a table can be equally likely otherwise.
+_MAX_COMPARED, _MAX_PREFERRED = 48, 4
+#: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
+#: without what the question asks for. A term in the snippet itself has weight 1.
+_TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
+#: Letters and a number, such as "T250" or "KX-120", or a version, such as "4.1.2".
+_IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*|(?<![\w.])\d+\.\d+\.\d+(?![\w.]*\w)")
+#: The start of a field of a row: its name.
+_FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
+#: A field of a mail, as its reader writes it: the sender or the date.
+_MAIL_FIELD_PATTERN = compile_lazily(
+    r"From: (?P<sender>[^@\n]{1,200}@.{1,200})|Date: (?P<date>\w{3}, \d{1,2} \w{3} \d{4} [\d:]{5,8} [+-]\d{4})"
+)
+#: The answer types of the questions that such a field can answer, and words of other questions that it can answer.
+_MAIL_FIELD_TYPES = frozenset(("person", "time", "e-mail address"))
+_MAIL_FIELD_WORDS = frozenset("date sender send sent write wrote written mail email".split())
+#: A snippet that is only a web address, and the answer types of the questions that it can answer.
+_ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
+_ADDRESS_TYPES = frozenset(("place", "web address"))
+#: The number of first columns that identify the table of a row that is a document.
+_NUM_KEY_COLUMNS = 2
+#: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
+_COMPARING_PATTERN = compile_lazily(r"\b(?:which|who|whom|whose)\b", re.IGNORECASE)
+
+
+class Window(NamedTuple):
+    """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
+
+    ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it
+    is a row of a table about something else. ``is_selected`` is True if a range that includes a quantity of the
+    question was replaced by that quantity, or if the superlative of the question was written into the row with the
+    extreme value. ``is_ruled_out`` is True for an item or row with only other ranges, or without the extreme value.
+    """
+
+    position: SnippetPosition
+    text: str
+    offset: int
+    lacks_answer_type: bool
+    is_selected: bool = False
+    is_ruled_out: bool = False
+
+
+def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
+    """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
+
+    A window is a snippet after its title, its headings and the sentence that it refers to. ``answer_type`` is what the
+    question asks for, such as a person. A snippet that is itself a question is not read. A web address, and the sender
+    or date of a mail, are read only if the question can ask for such a thing. A heading is read only if it has the date
+    of a version that the question asks for. Ranges are replaced by the quantities of the question that they include,
+    and the superlative of the question is written into the rows with the extreme value.
+    """
+    estimator = _CandidateEstimator(answer_type, passages, scorer)
+    numbers = frozenset(find_reference_numbers(scorer.question))
+    candidates: dict[SnippetPosition, bool] = {}  # True if the snippet lacks what the question asks for
+    for position in list_candidates(passages):
+        snippet = get_snippet(passages, position)
+        is_address = _ADDRESS_PATTERN.fullmatch(snippet.text) is not None
+        is_unasked_address = is_address and answer_type.name not in _ADDRESS_TYPES
+        if not (snippet.is_question or is_unasked_address or is_unasked_mail_field(snippet, answer_type)):
+            candidates[position] = estimator.lacks_answer_type(position)
+    # Headings are not among the candidates, so those with the date of a version are added.
+    candidates |= {
+        SnippetPosition(passage_index, index): False
+        for passage_index, passage in enumerate(passages)
+        for index, snippet in enumerate(passage.snippets)
+        if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(scorer.question)
+    }
+    scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
+    compared_rows = _compare_rows(passages, candidates, scorer)
+    max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
+    windows: dict[str, Window] = {}  # by text, because documents can repeat each other
+    for position in sorted(
+        candidates, key=lambda position: (compared_rows.get(position) is None, -scores[position], position)
+    ):
+        passage_index, index = position
+        text, offset = _build_window_text(passages[passage_index], index, numbers)
+        window = Window(position, text, offset, candidates[position], is_ruled_out=position in compared_rows)
+        marked_row = compared_rows.get(position)
+        if marked_row is not None:
+            # Without a title, only the file name can say what the rows of a file are.
+            labels = text[:offset] or f"{PurePosixPath(passages[passage_index].document).stem}. "
+            window = window._replace(text=labels + marked_row, offset=len(labels), is_selected=True, is_ruled_out=False)
+        windows.setdefault(text, window)
+        if len(windows) == max_windows:
+            break
+    compared_windows = estimator.replace_ranges(list(windows.values()))
+    preferred_windows = [window for window in compared_windows if window.is_selected][:_MAX_PREFERRED]
+    other_windows = [window for window in compared_windows if window not in preferred_windows]
+    return [*preferred_windows, *other_windows][:MAX_WINDOWS]
+
+
+class _CandidateEstimator:
+    """Estimates, without embedding any text, how likely a snippet answers a question."""
+
+    def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
+        """Compute the data that all candidates share: terms of titles, and the identifiers and names to look for.
+
+        ``scorer`` has the question, and ``answer_type`` is what the question asks for, such as a person.
+        """
+        self._answer_type = answer_type
+        self._passages = passages
+        self._scorer = scorer
+        self._quality = find_quality(scorer.question)  # such as "weight" for "how heavy"
+        self._title_terms = [
+            scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
+        ]
+        question = scorer.question
+        #: The words of the quantities in the question, which a row with a range that includes them need not have.
+        self.quantity_words = {
+            word
+            for quantity in find_quantities(question)
+            for word in segment_words(question[quantity.start : quantity.end])
+        }
+        #: The identifiers in the question that also occur in a table row of a hit.
+        self._row_identifiers = _find_identifiers(scorer.question)
+        if self._row_identifiers:
+            rows = (
+                snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
+            )
+            self._row_identifiers &= set().union(*map(_find_identifiers, rows))
+        #: The words of each name in the question that also occurs in a table row of a hit.
+        names = [set(name.words) for name in find_question_names(scorer.question, scorer.language)]
+        row_words = [
+            set(segment_words(snippet.labeled_text))
+            for passage in (passages if names else ())
+            for snippet in passage.snippets
+            if snippet.hit and _is_row(snippet)
+        ]
+        self._row_names = [name for name in names if any(map(name.issubset, row_words))]
+        self._name_words = set().union(*names)
+
+    def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
+        """Return a score of the snippet at a position, by the question's terms that it has and the rank of its hit.
+
+        ``lacks_answer_type`` is True if the snippet lacks what the question asks for, which lowers the score.
+        """
+        snippet = get_snippet(self._passages, position)
+        assert snippet.hit is not None  # true for all candidates
+        own_terms = self._scorer.list_question_terms(snippet.scored_text)
+        above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
+        if snippet.heading.endswith("?"):  # the question that the snippet answers
+            own_terms |= above_terms
+        above_terms |= self._title_terms[position.passage_index]
+        return (
+            self._scorer.compute_rarity_fraction(own_terms)
+            + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(above_terms - own_terms)
+            + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
+            + _MISSING_WEIGHT * lacks_answer_type
+        )
+
+    def replace_ranges(self, windows: Sequence[Window]) -> list[Window]:
+        """Return the windows with a quantity of the question in place of each range that includes it."""
+        question = self._scorer.question
+        parts = [part for window in windows for part in (window.text[: window.offset], window.text[window.offset :])]
+        compared_parts = iter(replace_ranges(parts, question, self._scorer.stem))
+        asks_yes_no = is_yes_no_question(question)  # "up to 65 mm" answers "Does a bar of 80 mm fit?"
+        compared_windows = []
+        for window, before, snippet in zip(windows, compared_parts, compared_parts, strict=True):
+            is_within = before.is_within or snippet.is_within or window.is_selected
+            is_entry = get_snippet(self._passages, window.position).kind in ("item", "table")
+            compared_window = window._replace(
+                text=before.text + snippet.text,
+                offset=len(before.text),
+                is_selected=is_within,
+                is_ruled_out=window.is_ruled_out
+                or (snippet.is_outside and is_entry and not (is_within or asks_yes_no)),
+            )
+            if is_within:
+                lacks_answer_type = self.lacks_answer_type(window.position, is_selected=True)
+                compared_window = compared_window._replace(lacks_answer_type=lacks_answer_type)
+            compared_windows.append(compared_window)
+        return compared_windows
+
+    def lacks_answer_type(self, position: SnippetPosition, *, is_selected: bool = False) -> bool:
+        """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
+
+        A table row lacks it if its cells have no term from the question, do not mention the quality ("weight") that the
+        question asks for, and have no range that includes its quantity (``is_selected``). If any row has an
+        identifier or a name from the question, all rows without one lack it; a name in the title or a heading counts
+        for each row below it. If the question asks for the address or telephone number of a name, a snippet without any
+        word of that name lacks it.
+        """
+        passage_index, index = position
+        passage = self._passages[passage_index]
+        snippet = passage.snippets[index]
+        if _is_row(snippet):
+            if self._row_identifiers and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
+                return True
+            words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), snippet.labeled_text])))
+            if is_selected:
+                words |= self.quantity_words
+            if self._row_names and not any(name <= words for name in self._row_names):
+                return True
+        has_asked_cell = is_selected or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")
+        if snippet.cell_text and not has_asked_cell:
+            quality = self._quality
+            if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cell_text, self._scorer.stem):
+                return True
+        text = _render_with_block(passage.snippets, index)
+        if self._answer_type.name in FIXED_FORM_TYPES and self._name_words:
+            context = " ".join([passage.document, *passage.list_labels(index), text]).lower()
+            if not any(word in context for word in self._name_words):
+                return True
+        return self._answer_type.is_missing_in(text)
+
+
+def _find_identifiers(text: str) -> set[str]:
+    """Return the identifiers in a text (letters with a number, versions), in lower case.
+
+    >>> sorted(_find_identifiers("Does KX-120 replace the T250 of 1990?"))
+    ['kx-120', 't250']
+    """
+    return set(_IDENTIFIER_PATTERN.findall(text.lower()))
+
+
+def _is_row(snippet: Snippet) -> bool:
+    """True if a snippet is a row of a table or a record with several fields."""
+    return bool(snippet.cell_text) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
+
+
+def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
+    """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
+
+    The title, the headings and a sentence that the snippet refers to precede it, and a list that it introduces follows.
+    The file name is first if it has one of the reference ``numbers`` of the question. The sender or date of a mail is
+    rewritten as a sentence. For a heading with the date of a version, the text is only a sentence with this date.
+    """
+    snippets = passage.snippets
+    snippet = snippets[index]
+    if snippet.release is not None:
+        return snippet.release.sentence, 0
+    name = PurePosixPath(passage.document).stem
+    document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
+    labels = [document_name, *passage.list_labels(index)]
+    text_before = "".join(
+        f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
+        for label in dict.fromkeys(filter(None, labels))
+    )
+    refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
+    if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
+        text_before += f"{snippets[index - 1].labeled_text} "
+    return text_before + _phrase_mail_field(_render_with_block(snippets, index)), len(text_before)
+
+
+def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
+    """True if a snippet is the sender or date of a mail, and the question cannot ask for either."""
+    is_asked = answer_type.name in _MAIL_FIELD_TYPES or not _MAIL_FIELD_WORDS.isdisjoint(answer_type.words)
+    return not is_asked and _MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
+
+
+def _phrase_mail_field(text: str) -> str:
+    """Return the sender or date field of a mail as a sentence, and any other text unchanged.
+
+    The network was trained on sentences. It takes a bare date for the answer to most questions for a date.
+
+    >>> _phrase_mail_field("Date: Mon, 04 Mar 2024 10:00:00 +0000")
+    'This mail was sent on Mon, 04 Mar 2024 10:00:00 +0000.'
+    >>> _phrase_mail_field("From: Ann Lee <ann@example.org>")
+    'This mail was written and sent by Ann Lee <ann@example.org>.'
+    """
+    match = _MAIL_FIELD_PATTERN.fullmatch(text)
+    if match is None:
+        return text
+    return f"This mail was {'sent on' if match['date'] else 'written and sent by'} {match['date'] or match['sender']}."
+
+
+def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
+    """Return the text of a window (a snippet with its context), with the sentence before the snippet inserted.
+
+    Returns None if that sentence and the snippet are not prose of one section, or if the window has the sentence
+    already.
+    """
+    passage_index, index = window.position
+    snippets = passages[passage_index].snippets
+    snippet = snippets[index]
+    is_already_included = snippet.needs_previous or snippet.needs_subject
+    if is_already_included or not has_previous(snippets, index):
+        return None
+    if not snippet.kind == snippets[index - 1].kind == "prose":
+        return None
+    return f"{window.text[: window.offset]}{snippets[index - 1].labeled_text} {window.text[window.offset :]}"
+
+
+def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
+    """Return the text of the snippet at ``index`` and, if it introduces a list or table, the items or rows below it."""
+    text = snippets[index].labeled_text
+    if not snippets[index].is_lead_in:
+        return text
+    last = find_required_end(snippets, index)
+    block = [snippet.labeled_text for snippet in snippets[index + 1 : last + 1] if snippet.kind != "code"]
+    return " ".join([text, "; ".join(block)]).strip()
+
+
+def _compare_rows(
+    passages: Sequence[Passage], positions: Iterable[SnippetPosition], scorer: SnippetScorer
+) -> dict[SnippetPosition, str | None]:
+    """Map the positions of rows and items with an extreme value to their texts with the superlative of the question.
+
+    The other rows of their tables are mapped to None. If the question asks which thing or person is extreme, so are all
+    rows and items without its superlative. ``positions`` are the snippets that can be read. The result is empty if the
+    question has no superlative.
+    """
+    superlative = find_superlative(scorer.question, scorer.stem)
+    if superlative is None:
+        return {}
+    row_positions, rows = [], []
+    for position in positions:
+        snippet = get_snippet(passages, position)
+        if snippet.kind in ("table", "item"):
+            row_positions.append(position)
+            rows.append(ComparedRow(_identify_table(passages[position.passage_index], position), snippet.labeled_text))
+    texts = mark_extremes(rows, superlative, scorer.stem)
+    if _COMPARING_PATTERN.search(scorer.question):
+        for index, row in enumerate(rows):
+            if superlative.text.lower() not in row.text.lower():
+                texts.setdefault(index, None)
+    return {row_positions[index]: text for index, text in texts.items()}
+
+
+def _identify_table(passage: Passage, position: SnippetPosition) -> Hashable:
+    """Return a value that the row or item at ``position`` has in common with the others of its table or list.
+
+    Rows that are documents have the same first columns. The others have the same heading, caption and kind.
+    """
+    snippet = passage.snippets[position.snippet_index]
+    if passage.is_whole_document and len(passage.snippets) == 1:
+        return tuple(islice(split_cells(snippet.labeled_text), _NUM_KEY_COLUMNS))
+    return (passage.document, passage.heading, snippet.section, snippet.caption, snippet.kind)
