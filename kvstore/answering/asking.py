@@ -376,12 +376,13 @@ class Asker:
         from .answer_reader.reading import read_passages
         from .passages import build_passages
 
+        compared: frozenset[str] = frozenset()
         if clauses.get("using") is None and clauses.get("within") is None:
-            hits = add_candidate_hits(hits, query)
+            hits, compared = add_candidate_hits(hits, query)
         passages = build_passages(hits, query.state)
         with query.trace.step("read sentences") as step:
             may_be_chain = not is_part and may_need_several_passages(query.question, hits)
-            reader_result = read_passages(reader, passages, scorer, may_be_chain=may_be_chain)
+            reader_result = read_passages(reader, passages, scorer, may_be_chain=may_be_chain, compared=compared)
             if reader_result is not None:
                 step.detail = f"the best scores {reader_result.best.score:.2f}"
                 step.count = len(reader_result.candidates)

@@ -7,8 +7,10 @@ compared rows are in a section of a document, or each of them is a document, as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain, islice, takewhile
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,31 +28,45 @@ from .superlatives import ComparedRow, find_superlative, mark_extremes
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
 _MAX_DOCUMENT_CHUNKS = 500
-#: The maximum number of hits whose tables are read, of documents with the rows of a file, and of chunks of a section.
-_MAX_TABLES, _MAX_ROW_DOCUMENTS, _MAX_SECTION_CHUNKS = 8, 2000, 40
+#: The maximum number of hits whose tables are compared, of rows that are documents, and of chunks of a section.
+_MAX_TABLES, _MAX_ROW_DOCUMENTS, _MAX_SECTION_CHUNKS = 16, 2000, 80
 
 
-def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
+class CandidateHits(NamedTuple):
+    """The hits to read, and the keys of the documents in ``compared``: all rows of their tables are among the hits.
+
+    Of rows that are documents, only those with an extreme value are among the hits.
+    """
+
+    hits: list[Hit]
+    compared: frozenset[str]
+
+
+def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
     """Return the hits, the chunks with the nearest vectors, and chunks that the question identifies or compares.
 
     A question identifies a document by a date, number or version, and compares the rows of a table by a superlative.
     Each chunk is returned once. The store must have an embedder.
     """
-    top = min(query.top, MAX_CHUNKS)
-    limited_query = query.copy_with_limits(top, within=None)
+    limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     limited_query.abstracts = False  # only the hits are used
-    compared_rows = _rank_compared_rows(hits, query)
-    explained_rankings = [
-        (rank_by_vector(limited_query, MAX_CHUNKS), top, "near the question"),
-        (_rank_identified_document(hits, query), top, "in the document with the number that the question names"),
-        (compared_rows, len(compared_rows), "in a table whose rows the question compares"),
-    ]
     hits_by_chunk = {(hit.document, hit.ordinal): hit for hit in hits}
-    for ranking, limited_query.top, explanation in explained_rankings:
+
+    def add_ranking(ranking: Ranking, explanation: str) -> None:
+        """Add the first chunks of a ranking to the hits."""
         if ranking:
             for hit in evidence_of(limited_query, "vector", ranking, explanation, query.chunk_count).hits:
                 hits_by_chunk.setdefault((hit.document, hit.ordinal), hit)
-    return list(hits_by_chunk.values())
+
+    add_ranking(rank_by_vector(limited_query, MAX_CHUNKS), "near the question")
+    add_ranking(_rank_identified_document(hits, query), "in the document with the number that the question names")
+    rows = _list_compared_rows(list(hits_by_chunk.values()), query)
+    if rows.chunks:
+        chunks = np.array(rows.chunks, np.uint64)
+        limited_query.top = len(chunks)
+        ranking = best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), len(chunks))
+        add_ranking(ranking, "in a table whose rows the question compares")
+    return CandidateHits(list(hits_by_chunk.values()), frozenset(rows.documents))
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
@@ -73,56 +89,77 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
     return []
 
 
-def _rank_compared_rows(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the chunks with the table rows that a superlative of the question compares, nearest to it first."""
-    chunks = np.array(_list_compared_chunks(hits, query), np.uint64)
-    return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), len(chunks))
+class _ComparedRows(NamedTuple):
+    """The chunks with the rows to compare, and the keys of the documents of which all rows are compared."""
+
+    chunks: list[int]
+    documents: set[str]
 
 
-def _list_compared_chunks(hits: Sequence[Hit], query: Query) -> list[int]:
-    """Return the chunks with the rows that a superlative of the question compares, in the tables of the best hits.
+def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
+    """Return the rows that a superlative of the question compares, in the tables of the first ``_MAX_TABLES`` hits.
 
-    Of a file whose rows are documents, these are only the rows with an extreme value. The list is empty if the question
-    has no superlative.
+    Of rows that are documents, only the chunks of those with an extreme value are returned. A table with too many rows
+    is left out. Without a superlative, there are no rows.
     """
     superlative = find_superlative(query.question, query.stem)
+    rows = _ComparedRows([], set())
     if superlative is None:
-        return []
+        return rows
     state = query.state
-    chunks: dict[int, None] = {}
-    sources: set[str] = set()
+    long_documents: set[str] = set()
     for hit in hits[:_MAX_TABLES]:
         record = state.documents.find_by_key(hit.document)
         if record is None:
             continue
         if record.chunk_count > 1:
-            chunks |= dict.fromkeys(_list_section_chunks(record, hit, state))
-        elif record.source is not None and record.source not in sources:
-            sources.add(record.source)
-            documents = _list_row_documents(record.source, state)
-            rows = [
-                ComparedRow(record.source, "; ".join(state.documents.read_text(row.id).decode().splitlines()))
-                for row in documents
-            ]
-            marked = mark_extremes(rows, superlative, query.stem)
-            chunks |= dict.fromkeys(documents[index].get_chunk_id(0) for index, text in marked.items() if text)
-    return list(chunks)
+            chunks = _list_section_chunks(record, hit, state)
+            is_complete = len(chunks) <= _MAX_SECTION_CHUNKS
+            rows.chunks.extend(chunks if is_complete else [])
+            (rows.documents if is_complete else long_documents).add(hit.document)
+        elif hit.document not in rows.documents:
+            documents = _list_row_documents(record, state) if _is_row(hit.text) else [record]
+            texts = ["; ".join(state.documents.read_text(row.id).decode().splitlines()) for row in documents]
+            marked = mark_extremes([ComparedRow("", text) for text in texts], superlative, query.stem)
+            rows.chunks.extend(documents[index].get_chunk_id(0) for index, text in marked.items() if text)
+            rows.documents.update(row.key for row in documents)
+    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.documents - long_documents)
 
 
-def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> Iterable[int]:
-    """Yield the chunks of the section of a hit that are at most ``_MAX_SECTION_CHUNKS`` before or after it."""
+def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:
+    """Return the chunks of the section of a hit, but at most one more than ``_MAX_SECTION_CHUNKS``."""
     section = state.chunks.get(record.get_chunk_id(hit.ordinal)).section
-    first, last = max(0, hit.ordinal - _MAX_SECTION_CHUNKS), min(record.chunk_count, hit.ordinal + _MAX_SECTION_CHUNKS)
-    for ordinal in range(first, last):
-        chunk = record.get_chunk_id(ordinal)
-        if state.chunks.get(chunk).section == section:
-            yield chunk
+
+    def is_in_section(ordinal: int) -> bool:
+        """True if a chunk of the document is in the section."""
+        return state.chunks.get(record.get_chunk_id(ordinal)).section == section
+
+    before = takewhile(is_in_section, range(hit.ordinal, -1, -1))
+    after = takewhile(is_in_section, range(hit.ordinal + 1, record.chunk_count))
+    return [record.get_chunk_id(ordinal) for ordinal in islice(chain(before, after), _MAX_SECTION_CHUNKS + 1)]
 
 
-def _list_row_documents(source: str, state: State) -> list[DocumentRecord]:
-    """Return the documents from a source file that consist of one chunk, as rows do; none if there are too many."""
-    certain, _ = Evaluation(state).evaluate(Compare(ColumnField("source"), "=", source))
-    documents = [document for document in np.flatnonzero(certain).tolist() if state.documents.has_id(document)]
-    if not 1 < len(documents) <= _MAX_ROW_DOCUMENTS:
+def _is_row(text: str) -> bool:
+    """True if each line of a text is a name with a value, as in a row that is a document."""
+    lines = text.splitlines()
+    return len(lines) > 1 and all(": " in line for line in lines)
+
+
+def _list_row_documents(record: DocumentRecord, state: State) -> list[DocumentRecord]:
+    """Return the documents of one chunk that are rows of the same table as the document of a record, with that one.
+
+    They are from the same file or, without a file, were stored one after another. If there are too many, the result is
+    empty.
+    """
+    if record.source is not None:
+        is_from_source, _ = Evaluation(state).evaluate(Compare(ColumnField("source"), "=", record.source))
+        documents = np.flatnonzero(is_from_source).tolist()
+    else:
+        documents = [
+            *takewhile(state.documents.has_id, range(record.id, -1, -1)),
+            *takewhile(state.documents.has_id, range(record.id + 1, record.id + _MAX_ROW_DOCUMENTS)),
+        ]
+    if len(documents) > _MAX_ROW_DOCUMENTS:
         return []
-    return [record for record in state.documents.get_many(documents).values() if record.chunk_count == 1]
+    records = state.documents.get_many(filter(state.documents.has_id, documents)).values()
+    return [row for row in records if row.chunk_count == 1 and row.source == record.source]

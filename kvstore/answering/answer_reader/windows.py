@@ -11,7 +11,7 @@ the question asks for. The network does not compare numbers, so ranges and rows 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -74,14 +74,17 @@ class Window(NamedTuple):
     is_ruled_out: bool = False
 
 
-def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
+def select_windows(
+    answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer, compared: Container[str]
+) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
     A window is a snippet after its title, its headings and the sentence that it refers to. ``answer_type`` is what the
     question asks for, such as a person. A snippet that is itself a question is not read. A web address, and the sender
     or date of a mail, are read only if the question can ask for such a thing. A heading is read only if it has the date
     of a version that the question asks for. Ranges are replaced by the quantities of the question that they include,
-    and the superlative of the question is written into the rows with the extreme value.
+    and the superlative of the question is written into the rows with the extreme value, in tables of the documents
+    ``compared`` (their keys).
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -100,7 +103,7 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
         if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(scorer.question)
     }
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
-    compared_rows = _compare_rows(passages, candidates, scorer)
+    compared_rows = _compare_rows(passages, candidates, scorer, compared)
     max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(
@@ -326,13 +329,16 @@ def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
 
 
 def _compare_rows(
-    passages: Sequence[Passage], positions: Iterable[SnippetPosition], scorer: SnippetScorer
+    passages: Sequence[Passage],
+    positions: Iterable[SnippetPosition],
+    scorer: SnippetScorer,
+    compared: Container[str],
 ) -> dict[SnippetPosition, str | None]:
     """Map the positions of rows and items with an extreme value to their texts with the superlative of the question.
 
     The other rows of their tables are mapped to None. If the question asks which thing or person is extreme, so are all
-    rows and items without its superlative. ``positions`` are the snippets that can be read. The result is empty if the
-    question has no superlative.
+    rows and items without its superlative. ``positions`` are the snippets that can be read; only rows in the documents
+    ``compared`` can be extreme. The result is empty if the question has no superlative.
     """
     superlative = find_superlative(scorer.question, scorer.stem)
     if superlative is None:
@@ -341,8 +347,12 @@ def _compare_rows(
     for position in positions:
         snippet = get_snippet(passages, position)
         if snippet.kind in ("table", "item"):
+            passage = passages[position.passage_index]
+            is_compared = passage.document in compared
             row_positions.append(position)
-            rows.append(ComparedRow(_identify_table(passages[position.passage_index], position), snippet.labeled_text))
+            rows.append(
+                ComparedRow(_identify_table(passage, position) if is_compared else position, snippet.labeled_text)
+            )
     texts = mark_extremes(rows, superlative, scorer.stem)
     if _COMPARING_PATTERN.search(scorer.question):
         for index, row in enumerate(rows):
