@@ -53,7 +53,7 @@ class CommandGroup(click.Group):
 _ADD = "To ingest files: kvstore ingest STORE PATH"
 _ASK = "To ask: kvstore ask STORE QUESTION. To search: kvstore shell STORE -c \"SEARCH 'text'\""
 _DELETE = "To delete a document: kvstore shell STORE -c \"DELETE DOCUMENT 'key'\""
-_DRY_RUN = "To estimate an ingest without storing anything: kvstore shell STORE -c \"EXPLAIN INGEST 'PATH'\""
+_DRY_RUN = "To estimate an ingest without storing anything: kvstore shell [STORE] -c \"EXPLAIN INGEST 'PATH'\""
 _LIST = "To list the documents: kvstore shell STORE -c 'SELECT key FROM documents'. To count them: kvstore info STORE"
 _MAKE = "To create a store: kvstore ingest STORE PATH, or kvstore shell STORE"
 _SERVE = "For a browser: kvstore explore STORE. For an assistant: kvstore mcp STORE"
