@@ -467,6 +467,8 @@ def test_an_open_store_in_place_of_a_path_names_the_right_call(store: kvstore.St
         KvstoreVectorStore(store)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="path"):  # by LangChain, which checks the types of fields
         KvstoreRetriever(path=store)
+    with pytest.raises(errors.InputError, match="must be a Store .* not KvstoreVectorStore; pass its attribute store$"):
+        KvstoreRetriever(store=KvstoreVectorStore(store=store))
     with pytest.raises(errors.InputError, match=r"^kvstore\.open\(\): path must be a path, not int 5$"):
         KvstoreVectorStore(5)  # type: ignore[arg-type]
     with pytest.raises(errors.InputError, match=r"^kvstore\.migrate\(\): path must be a path, not int 5$"):

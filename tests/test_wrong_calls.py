@@ -42,7 +42,7 @@ CLAUSES = ("using", "depth", "top", "within", "where", "options", "vector", "par
 
 
 class DataFrame(list[str]):
-    """A stand-in for a data frame, whose items are the names of its columns."""
+    """A fake data frame: its items are the names of its columns."""
 
     columns = ("key", "text")
 

@@ -127,8 +127,9 @@ def resolve_store(
         assert path is not None
         return open_store(path, create=create, embedder=embedder, settings=settings), True
     if not isinstance(store, Store):
+        remedy = "its attribute store" if isinstance(store, AdapterStore) else "a path as path="
         raise InputError(
-            f"{adapter}: store must be a Store from kvstore.open(), not {type(store).__name__}; pass a path as path="
+            f"{adapter}: store must be a Store from kvstore.open(), not {type(store).__name__}; pass {remedy}"
         )
     if settings:
         raise InputError(f"{adapter}: the settings of an open store are fixed; omit settings")
