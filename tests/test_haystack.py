@@ -221,3 +221,5 @@ def test_invalid_filters_and_fields_are_named(document_store: KvstoreDocumentSto
             document_store.filter_documents(wrong)
     with pytest.raises(errors.ArgumentError, match="metadata_field must be text"):
         document_store.get_metadata_field_min_max(3)  # type: ignore[arg-type]
+    with pytest.raises(errors.ArgumentError, match="document_store must be a KvstoreDocumentStore, not str 'shelf'$"):
+        KvstoreRetriever("shelf")  # type: ignore[arg-type]

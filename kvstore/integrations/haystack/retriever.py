@@ -10,6 +10,8 @@ from haystack.dataclasses import Document
 from haystack.document_stores.types import FilterPolicy
 from haystack.document_stores.types.filter_policy import apply_filter_policy
 
+from ...arguments import format_value
+from ...errors import ArgumentError
 from ..adapter_store import QuestionStore, make_async
 from .document_store import KvstoreDocumentStore
 from .filters import build_condition
@@ -39,6 +41,10 @@ class KvstoreRetriever:
         ``filters`` select documents; ``filter_policy`` says how they are combined with the filters of a question.
         ``clauses`` are further keyword arguments of :meth:`kvstore.Store.retrieve`.
         """
+        if not isinstance(document_store, KvstoreDocumentStore):
+            raise ArgumentError(
+                f"KvstoreRetriever(): document_store must be a KvstoreDocumentStore, not {format_value(document_store)}"
+            )
         self.document_store = document_store
         self.strategy = strategy
         self.top_k = top_k
