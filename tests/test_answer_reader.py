@@ -1001,3 +1001,15 @@ def test_a_short_procedure_is_shown_whole(reader: AnswerReader, tmp_path: Path, 
         store.set("least_confidence", 0)
         assert steps in store.ask(question).text
         assert steps not in store.ask("Who reads the new key of the depot?").text
+
+
+def test_a_sentence_after_a_table_is_not_read_with_its_last_row(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "# Pricing and support tiers\n\n## Plans\n\n| Tier | Price per year | LDAP connector |\n| --- | --- | --- |\n"
+        "| Team | €890 | no |\n| Enterprise | €12,500 | yes |\n\n"
+        "Each additional pack of 50 machines costs €420 per year in every paid tier.\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("pricing", text, format="markdown")
+        answer = store.ask("How much does the LDAP connector cost on its own?")
+    assert answer.outcome == "nearest"

@@ -348,7 +348,8 @@ class _ContextAnnotator:
         is_synopsis = self._heading.lower() in _SYNOPSIS_HEADINGS
         is_only_snippet = self._block_sizes[snippet.block_index] == 1
         snippet.is_selectable = snippet.is_selectable and not is_synopsis and _is_readable(snippet, is_only_snippet)
-        if snippet.kind in ("prose", "item"):
+        follows_table = previous is not None and previous.kind == "table"  # of which it needs no single row
+        if snippet.kind == "item" or (snippet.kind == "prose" and not follows_table):
             snippet.needs_previous = not self._at_section_start and _refers_back(snippet, opens_block)
             snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
         if opens_block:
