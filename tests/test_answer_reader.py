@@ -174,6 +174,22 @@ def test_a_name_is_answered_with_the_opening_of_the_document_about_it(
     assert "born in Port Averill" in answer.text.partition("[1]")[0]
 
 
+@pytest.mark.parametrize("question", ["Who is Aoife Byrne?", "who's Aoife Byrne"])
+def test_who_is_asks_for_more_than_a_mention(reader: AnswerReader, tmp_path: Path, question: str) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("minutes", "Present: Dominik Kranz, Ingrid Voss, Aoife Byrne. A second crane is needed.")
+        store.put("laptops", "asset: L-102\nmodel: MacBook Air\nuser: Aoife Byrne", title="inventory")
+        store.put("p3", "Aoife Byrne leads the workshop in Cork and certifies every hull.", title="Aoife Byrne")
+        assert store.ask(question).text.startswith("Aoife Byrne leads the workshop in Cork")
+
+
+def test_who_is_prefers_a_position_to_the_opening_of_a_life(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("workshop", "The head of the workshop in Cork is Aoife Byrne, who has held the post since 2020.")
+        store.put("p3", "Aoife Byrne was born in Kiel and has worked for the company since 2009.", title="Aoife Byrne")
+        assert store.ask("Who is Aoife Byrne?").text.startswith("The head of the workshop in Cork is Aoife Byrne")
+
+
 def test_a_short_item_of_a_list_is_one_statement(reader: AnswerReader, tmp_path: Path) -> None:
     item = "Look at the tank of the slewing ring. Top up with Vactra if it is under the mark."
     others = "- The winch needs oil every May. Ask Ada Quill.\n- Water goes into the boiler. Never use sea water.\n"

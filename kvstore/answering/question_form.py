@@ -63,6 +63,10 @@ _TOPIC_REQUEST_PATTERN = compile_lazily(
     (?:summary|overview|outline|gist|recap|info|information|details|background)\ (?:of|on|about))\s+(?P<topic>\S.*)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+#: A question that asks to describe a person: "Who is Maria Jensen?"
+_DESCRIPTION_PATTERN = compile_lazily(
+    r"who(?:\s+(?:is|are|was|were)|['’]s)\s+(?P<name>\S.*)", re.IGNORECASE | re.DOTALL
+)
 #: A word in a question for a fact, or in a sentence; a number, which makes the question specific; and the verbs that
 #: request a fact.
 _FACT_WORD_PATTERN = compile_lazily(
@@ -155,6 +159,16 @@ def find_topic(question: str) -> str | None:
         return request["topic"]
     is_topic = len(question.split()) <= _MAX_TOPIC_WORDS and _FACT_WORD_PATTERN.search(question) is None
     return question if is_topic else None
+
+
+def find_described_name(question: str) -> str | None:
+    """Return the words after "Who is" in an English question, such as a name, or None if it begins otherwise.
+
+    >>> find_described_name("Who's Maria Jensen?"), find_described_name("Who approves it?")
+    ('Maria Jensen?', None)
+    """
+    match = _DESCRIPTION_PATTERN.match(question.strip())
+    return match["name"] if match is not None else None
 
 
 def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:

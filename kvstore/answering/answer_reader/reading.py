@@ -20,7 +20,7 @@ from ..excerpts import (
 )
 from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
-from ..question_form import find_asking_sentence, find_topic, is_yes_no_question
+from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
 from .reader import AnswerReader, ReaderOutput
 from .windows import Window, build_context_text, select_windows
@@ -59,9 +59,10 @@ _MIN_COVERAGE, _UNCOVERED_WEIGHT = 0.3, 2.0
 #: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
 #: outside the held-out articles.
 _CONTRARY_LOGIT = -2.1
-#: The least logit of the sentence that opens a document whose title is the question's topic. The reader, which was
-#: trained on questions for facts, prefers any statement with the name.
-_OPENING_LOGIT = 4.0
+#: The least logit of the sentence that opens a document whose title is the question's topic, or the name in "Who is
+#: Maria Jensen?". The reader, which was trained on questions for facts, prefers any statement with the name. For "Who
+#: is", a sentence that states a position is better: its logit is 2 to 4.5, and that of a mere mention at most 1.4.
+_OPENING_LOGIT, _DESCRIPTION_LOGIT = 4.0, 1.0
 #: The weight of the logits of the reader and of the rules in the confidence for a topic, and the constant. With them,
 #: 95 % of 150 headings of six folders after "Tell me about" are answered (88 % by the reader's confidence alone), 81 %
 #: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
@@ -187,8 +188,12 @@ def read_passages(
     # The rules do not compare numbers, so windows that were selected by such a comparison are always read.
     windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_selected]
     topic = find_topic(question)
-    subject_terms = set(list_terms(topic or question, scorer.stem))
-    candidates = _read_candidates(reader, question, windows, passages, scorer, rule_scores, subject_terms)
+    name = find_described_name(question)
+    subject_terms = set(list_terms(topic or name or question, scorer.stem))
+    opening_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
+    candidates = _read_candidates(
+        reader, question, windows, passages, scorer, rule_scores, subject_terms, opening_logit
+    )
     best = candidates[0]
     verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
     best_window = next(window for window in windows if window.position == best.position)
@@ -212,11 +217,12 @@ def _read_candidates(
     scorer: SnippetScorer,
     rule_scores: SnippetScores,
     subject_terms: set[str],
+    opening_logit: float,
 ) -> list[AnswerCandidate]:
     """Run the answer reader on windows (snippets with their context), and return them as candidates, best first.
 
     ``rule_scores`` has the scores of their snippets by rules. ``subject_terms`` are the terms (stems of words) of the
-    question's topic. A snippet that opens a document with this title gets a higher logit.
+    question's topic. A snippet that opens a document with this title has at least the logit ``opening_logit``.
     """
     contrasts = find_contrasts(question)
     texts = [_split_field_names(window.text, question) for window in windows]
@@ -232,7 +238,7 @@ def _read_candidates(
                 window,
                 output,
                 _compute_rule_score(window, windows, passages, rule_scores),
-                logit=max(output.logit, _OPENING_LOGIT) if opens_document else output.logit,
+                logit=max(output.logit, opening_logit) if opens_document else output.logit,
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=window.is_ruled_out or (bool(contrasts) and is_contrary(contrasts, window.text)),
             )
