@@ -39,9 +39,9 @@ def test_a_transaction_parses_its_documents_together(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     derived: list[int] = []
-    derive = extraction.derive_chunked
+    derive = extraction.extract_chunked
     monkeypatch.setattr(
-        "kvstore.changes.document_completion.derive_chunked",
+        "kvstore.changes.document_completion.extract_chunked",
         lambda documents, settings: derived.append(len(documents)) or derive(documents, settings),  # type: ignore[func-returns-value]
     )
     store = make_store()

@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 
 import kvstore
 from kvstore.errors import InputError, LanguageError
-from kvstore.extraction.extraction import derive, derive_all, extract
+from kvstore.extraction.extraction import extract, extract_document, extract_documents
 from kvstore.extraction.noun_phrases import NounPhrases
 from kvstore.extraction.relations import extract_statements
 from kvstore.extraction.syntax import iter_sentences
@@ -324,13 +324,13 @@ def test_documents_derived_together_equal_documents_derived_alone() -> None:
     formats = ["text", "markdown", "markdown", "pairs", "pairs", "text", "markdown", "markdown"]
     documents = [validate("k", text, format=form) for text, form in zip(texts, formats, strict=True)]
     for settings in (ENGLISH, RULES):
-        together = list(derive_all(documents, settings))
+        together = list(extract_documents(documents, settings))
         for document, result in zip(documents, together, strict=True):
             if isinstance(result, InputError):
                 with pytest.raises(InputError, match=re.escape(str(result))):
-                    derive(document, settings)
+                    extract_document(document, settings)
             else:
-                assert result == derive(document, settings)
+                assert result == extract_document(document, settings)
         assert [isinstance(result, InputError) for result in together].count(True) == 1
 
 

@@ -692,7 +692,7 @@ def test_new_metadata_need_no_model(store: kvstore.Store, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as patched:
         patched.setattr(open_store.OpenStore, "load_models", fail)
-        patched.setattr("kvstore.changes.document_completion.derive_chunked", derive_nothing)
+        patched.setattr("kvstore.changes.document_completion.extract_chunked", derive_nothing)
         assert store.update("a", meta={"n": 2})
         assert store.put(**documents[1] | {"meta": {"n": 2}})  # type: ignore[arg-type]
         assert store.put_many([document | {"meta": {"n": 3}} for document in documents]) == [True] * 3

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from ..extraction.extraction import ChunkedDocument, ExtractedDocument, chunk_document, derive_chunked
+from ..extraction.extraction import ChunkedDocument, ExtractedDocument, chunk_document, extract_chunked
 from ..models.embedder import ANY_SPACE, collect_vectors
 from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import (
@@ -48,7 +48,7 @@ def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettin
         for document in documents
     ]
     derived_contents = iter(
-        derive_chunked([content for content in contents if isinstance(content, ChunkedDocument)], settings)
+        extract_chunked([content for content in contents if isinstance(content, ChunkedDocument)], settings)
     )
     return [
         replace(document, content=next(derived_contents) if isinstance(content, ChunkedDocument) else content)

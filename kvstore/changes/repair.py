@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..errors import CorruptionError, InputError, KvstoreError
-from ..extraction.extraction import ExtractedDocument, derive
+from ..extraction.extraction import ExtractedDocument, extract_document
 from ..extraction.validation import add_vectors_to_digest
 from ..models.embedder import collect_vectors
 from ..registry import INDEXES, list_store_tables
@@ -256,7 +256,7 @@ class _Rebuilder:
         """
         record = self._old_state.documents.get(document_id)
         text = self._old_state.documents.read_text(document_id).decode()
-        extracted = derive(validate_stored(record, text), self._settings)
+        extracted = extract_document(validate_stored(record, text), self._settings)
         vectors = self._read_vectors(record, extracted)
         if record.own_vectors:
             if vectors is None:

@@ -107,13 +107,15 @@ class ClauseArguments:
         return is_bare_participle and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
 
     def _find_antecedents(self, noun: int) -> Iterator[int]:
-        """Yield the indexes of the nouns that a clause attached to ``noun`` describes.
+        """Yield the indexes of the nouns that a clause after ``noun`` describes, such as "located in Norway".
 
-        They are the noun with the other nouns of its list or, if the noun is a predicate, its subjects. While these are
-        searched for, no other predicate is resolved, so that the search ends even if the parse has a cycle.
+        They are the noun and the other nouns of its list. A clause after a predicate noun describes the subject of the
+        predicate instead: "Bergen", not "town", in "Bergen is a town located in Norway".
         """
-        if self._followed_predicate is None and self._sentence.has_dependent(noun, "cop"):
-            # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
+        is_predicate = self._sentence.has_dependent(noun, "cop")
+        if is_predicate and self._followed_predicate is None:
+            # The search for a subject can call this method. It follows no second predicate, so that it ends even if the
+            # parse has a cycle.
             self._followed_predicate = noun
             subjects = list(self.find_subjects(noun))
             self._followed_predicate = None

@@ -143,21 +143,21 @@ def extract(
     document = validate(
         key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
     )
-    return derive(document, settings)
+    return extract_document(document, settings)
 
 
-def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
+def extract_document(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
     """Return a validated document with its chunks, their terms (stems), abstracts (summaries), names and relations.
 
-    Raises InputError for a text without chunks or invalid pairs, and LanguageError if the language pipeline is missing.
+    Raises InputError for no chunks or an invalid pair (child, parent), LanguageError if there is no language pipeline.
     """
-    (extracted,) = derive_all([document], settings)
+    (extracted,) = extract_documents([document], settings)
     if isinstance(extracted, InputError):
         raise extracted
     return extracted
 
 
-def derive_all(
+def extract_documents(
     documents: Iterable[ValidDocument],
     settings: FixedSettings,
     on_texts: TextsCallback | None = None,
@@ -177,11 +177,11 @@ def derive_all(
     chunked_documents = [outcome for outcome in outcomes if isinstance(outcome, ChunkedDocument)]
     if on_texts is not None:
         on_texts([text for chunked in chunked_documents for text in chunked.build_embedding_texts(settings)])
-    extracted = iter(derive_chunked(chunked_documents, settings))
+    extracted = iter(extract_chunked(chunked_documents, settings))
     return [next(extracted) if isinstance(outcome, ChunkedDocument) else outcome for outcome in outcomes]
 
 
-def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
+def extract_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
     """Return documents, already split into chunks, with their terms, summaries, names and relations, in order.
 
     Prose is parsed in batches; with the ``language = rules`` setting, it is not parsed. Raises LanguageError if the

@@ -358,9 +358,13 @@ class _SentenceRelations:
             yield from self._make_statements(self._find_listed_nouns(example), [class_noun], IS_A, _LIST_CONFIDENCE)
 
     def _find_listed_nouns(self, first: int) -> list[int]:
-        """Return ``first``, the index of a noun, and the indexes of the nouns after it in its list."""
+        """Return the indexes of the nouns of a list from ``first`` on: "Y" and "Z" of "X, Y and Z" if ``first`` is Y.
+
+        The order of the words shows most of them. The parse can show others, since it attaches every noun of a list to
+        the first noun. An index can occur twice.
+        """
         word = self._words[first]
-        nouns = self._phrases.find_list_items(first)
+        nouns = self._phrases.find_list_items(first)  # includes ``first``
         if word.label == "conj" and word.head >= 0:
             nouns += [noun for noun in self._phrases.get_coordinated_nouns(word.head) if noun > first]
         return nouns

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
-from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all
+from ..extraction.extraction import ExtractedDocument, TextsCallback, extract_documents
 from ..extraction.validation import ValidDocument, compute_document_digest, validate
 from ..readers import NavigationPart, RawDocument, RawFact, SkippedPart, read_stream
 from ..settings import FixedSettings
@@ -188,7 +188,7 @@ def _extract_documents(
     documents, so it is raised.
     """
     try:
-        return list(derive_all(documents, settings, on_texts_known))
+        return list(extract_documents(documents, settings, on_texts_known))
     except KvstoreError:
         raise
     except Exception as error:  # a bug here or in a library must not fail the other documents
