@@ -265,9 +265,9 @@ def _describe_problems(response: ModelAnswer, *, is_cited: bool) -> str | None:
 
 
 def _match_passages(text: str, passages: Sequence[Hit], model: LanguageModel) -> list[int]:
-    """Return the numbers of the passages that the sentences of an answer match, counted from 1 and ascending.
+    """Return the numbers of the passages that an answer's sentences match, counted from 1 and ascending.
 
-    If no sentence matches a passage, count the answer as one that kvstore refused, and raise ModelUnavailableError.
+    If no sentence matches, the request counts as refused by kvstore, and the function raises ModelUnavailableError.
     """
     from ..models.text_checks import find_sources
 

@@ -256,9 +256,10 @@ class AnswerType:
         return pattern is not None and self._has_new_match(pattern, text)
 
     def score_match(self, text: str) -> float:
-        """Return 1 if a text contains something of the answer type that is not in the question, and otherwise 0.
+        """Return 1 if a text has an answer of this type that the question itself does not contain, and otherwise 0.
 
-        :class:`ForeignAnswerType` returns a value in between for a time that is not the deadline that is asked for.
+        :class:`ForeignAnswerType` returns a value in between if the question asks for a deadline and the text has
+        another time.
         """
         return float(self.is_present_in(text))
 
@@ -371,8 +372,8 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
 def asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
     """True if a question asks for all persons of a list, and not for one of them.
 
-    This is the case if the question asks for a person, ``item`` (an item of the list) mentions one, and words
-    from the question are in the ``heading`` of the list, but not in the item.
+    Three conditions must hold: the question asks for a person, ``item`` (an item of the list) mentions a person, and
+    the ``heading`` of the list, but not the item, has words from the question.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
     >>> [asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]

@@ -352,20 +352,14 @@ class Asker:
         """Run the answer reader (a neural network) on the passages around the evidence, and return its result.
 
         The chunks nearest to the question are read too, unless ``clauses`` choose a strategy or a token limit. Returns
-        None if the reader is switched off or not installed, or if the question is not in English. It also returns None
-        if the store has no embedder that can judge meaning, or if the evidence has nothing to read or is not chunks of
-        documents. ``is_part`` is True if the question is a part of a longer one, so that it asks for one fact.
+        None if the reader is switched off or not installed, or if it cannot read this evidence (see
+        :meth:`_can_be_read`). ``is_part`` is True if the question is a part of a longer one: it then asks for one fact,
+        which needs no chain of passages.
         """
         from .extractive import MAX_CHUNKS
-        from .question_form import may_need_several_passages
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
-        is_switched_on = self.get_session().answer_reader
-        has_only_chunks = not evidence.groups and all(hit.kind in ("chunk", "segment") for hit in hits)
-        is_in_latin_script = is_latin(query.question) and not is_unspaced(query.question)
-        is_english = scorer.language in (None, "english") and is_in_latin_script
-        has_vectors_of_meaning = not query.state.settings.embedder.startswith(("hashing", "none:"))
-        if not (is_switched_on and hits and has_only_chunks and is_english and has_vectors_of_meaning):
+        if not (self.get_session().answer_reader and self._can_be_read(query, evidence, hits, scorer.language)):
             return None
         from .answer_reader.candidate_hits import add_candidate_hits
         from .answer_reader.reader import load_reader
@@ -375,6 +369,7 @@ class Asker:
             return None
         from .answer_reader.reading import read_passages
         from .passages import build_passages
+        from .question_form import may_need_several_passages
 
         compared: frozenset[str] = frozenset()
         if clauses.get("using") is None and clauses.get("within") is None:
@@ -387,6 +382,18 @@ class Asker:
                 step.detail = f"the best scores {reader_result.best.score:.2f}"
                 step.count = len(reader_result.candidates)
         return reader_result
+
+    @staticmethod
+    def _can_be_read(query: Query, evidence: Evidence, hits: Sequence[Hit], language: str | None) -> bool:
+        """True if the answer reader can read the ``hits``: chunks of documents, for a question in English.
+
+        The store must also have an embedder whose vectors represent meaning: neither ``hashing`` nor ``none``.
+        """
+        has_only_chunks = not evidence.groups and all(hit.kind in ("chunk", "segment") for hit in hits)
+        is_in_latin_script = is_latin(query.question) and not is_unspaced(query.question)
+        is_english = language in (None, "english") and is_in_latin_script
+        has_vectors_of_meaning = not query.state.settings.embedder.startswith(("hashing", "none:"))
+        return bool(hits) and has_only_chunks and is_english and has_vectors_of_meaning
 
     def _answer_parts(self, question: str, evidence: Evidence, clauses: Clauses) -> Answer | None:
         """Return an answer with a paragraph for each part of a question ("Who approves it, and by when?").

@@ -176,7 +176,7 @@ def _are_persons(cells: Sequence[str]) -> bool:
 class BlockKind(NamedTuple):
     """A kind of paragraph: the rule that recognizes it, the function that splits it, and an example.
 
-    ``ends_definition`` is True if no term above such a paragraph applies after it.
+    With ``ends_definition``, a term above such a paragraph does not apply to the text after it.
     """
 
     name: str

@@ -60,7 +60,7 @@ def cite_hit(number: int, hit: Hit) -> Citation:
 
 
 def neutralize_citations(text: str) -> str:
-    """Return a text in which numbers like ``[3]`` become ``(3)``, so that they are not mistaken for citations.
+    """Replace the brackets of numbers like ``[3]`` in a text by parentheses, so that they do not look like citations.
 
     >>> neutralize_citations("The Moon has no air.[3] See list[0] and [1984].")
     'The Moon has no air.(3) See list(0) and [1984].'

@@ -416,8 +416,8 @@ class _QuestionTerms(NamedTuple):
     ) -> dict[str, float]:
         """Return the signals of a :class:`Confidence` that need no vectors, by name.
 
-        ``passage_terms`` are the terms (stems) of each passage, ``coverage`` is how much of the question the best
-        passage covers (0 to 1), and ``missing_names`` are the question's names that no passage has.
+        ``passage_terms`` are the terms (stems) of each passage. ``coverage`` is the fraction (0 to 1) of the question
+        that the best passage covers. ``missing_names`` are the names of the question that occur in no passage.
         """
         missing_rarity = math.fsum(self.names[name] for name in missing_names)
         max_missing_rarity = max(self.total_rarity, math.fsum(self.names.values()))

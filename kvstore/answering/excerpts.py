@@ -173,7 +173,7 @@ def _build_statement_key(passages: Sequence[Passage], position: SnippetPosition)
 
 
 def drop_repetitions(passages: Sequence[Passage], positions: Iterable[SnippetPosition]) -> list[SnippetPosition]:
-    """Return ``positions`` without those of snippets that repeat the statement of a snippet at an earlier position."""
+    """Return ``positions`` without the positions of snippets that only repeat the statement of an earlier one."""
     first_positions: dict[tuple[str, ...], SnippetPosition] = {}
     for position in positions:
         first_positions.setdefault(_build_statement_key(passages, position), position)
@@ -200,10 +200,9 @@ def put_best_first(
 ) -> list[Excerpt]:
     """Return the ``excerpts`` reordered and divided so that the answer begins with the snippet with the best score.
 
-    The excerpt of the best snippet becomes the first. It keeps only those earlier snippets that the best one needs; the
-    others become the last excerpt. If the best snippet is a row of a table, the later snippets become the second
-    excerpt, and at most ``MAX_EXCERPTS`` are returned. Snippets split off outside all hits are omitted, because they
-    cannot be cited.
+    The excerpt of the best snippet becomes the first. Snippets before the best one that it does not need to be
+    understood become the last excerpt. If the best snippet is a row of a table, the snippets after it become the second
+    excerpt, and at most ``MAX_EXCERPTS`` are returned. These new excerpts are omitted if they cannot be cited.
     """
     if not excerpts:
         return []
@@ -217,21 +216,20 @@ def put_best_first(
     if snippets[first].needs_subject:  # the sentence before mentions its subject
         first = max(first - 1, best_excerpt.first)
     last = index if is_table_row else best_excerpt.last
+    # Both of these excerpts can be empty.
+    earlier, later = replace(best_excerpt, last=first - 1), replace(best_excerpt, first=last + 1)
     ordered_excerpts = [
         replace(best_excerpt, first=first, last=last),
+        *([later] if _can_be_cited(passages, later) else []),
         *(excerpt for excerpt in excerpts if excerpt is not best_excerpt),
+        *([earlier] if _can_be_cited(passages, earlier) else []),
     ]
-    earlier, later = snippets[best_excerpt.first : first], snippets[last + 1 : best_excerpt.last + 1]
-    if _can_be_cited(later):
-        ordered_excerpts.insert(1, replace(best_excerpt, first=last + 1))
-    if _can_be_cited(earlier):
-        ordered_excerpts.append(replace(best_excerpt, last=first - 1))
     return ordered_excerpts[:MAX_EXCERPTS] if is_table_row else ordered_excerpts
 
 
-def _can_be_cited(snippets: Sequence[Snippet]) -> bool:
-    """True if a snippet of a possible excerpt begins in a hit, so that the excerpt can be cited."""
-    return any(snippet.hit is not None for snippet in snippets)
+def _can_be_cited(passages: Sequence[Passage], excerpt: Excerpt) -> bool:
+    """True if any snippet of an excerpt begins in a hit; False for an excerpt without snippets."""
+    return any(snippet.hit is not None for snippet in excerpt.get_snippets(passages))
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
@@ -278,8 +276,8 @@ def _are_list_and_table(left: Snippet, right: Snippet) -> bool:
 def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
     """Return the index of the first snippet that must be displayed before snippet ``index``; ``index`` if none must.
 
-    A snippet that refers back needs the one before it, which can need another one, within the same section. At most
-    ``_MAX_SENTENCES_BEFORE`` are needed.
+    A snippet that refers back needs the snippet before it. That one can need another in turn, within the same section
+    and up to ``_MAX_SENTENCES_BEFORE`` snippets.
     """
     first = index
     while first > 0 and snippets[first - 1].section == snippets[index].section:
@@ -339,10 +337,11 @@ def _find_introduced_end(snippets: Sequence[Snippet], lead_in: int) -> int:
 
 
 def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
-    """Return the index of the last snippet to display with snippet ``index``: more of the definition that it begins.
+    """Return the index of the last snippet to display with snippet ``index``, which may be the start of a definition.
 
-    Snippets ``first`` to ``last`` are displayed in any case, and count toward the limit of ``_MAX_BLOCK_WORDS``. If the
-    snippet begins no definition, or if nothing more fits, ``last`` is returned.
+    The result is the last snippet of the definition that fits into ``_MAX_BLOCK_WORDS`` words. It is ``last`` if
+    nothing more fits, or if there is no definition. Snippets ``first`` to ``last`` are displayed in any case, and count
+    too.
     """
     definition_start = snippets[index]
     if not definition_start.label or (index and _have_same_subject(definition_start, snippets[index - 1])):

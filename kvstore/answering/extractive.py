@@ -173,7 +173,7 @@ class SnippetScorer:
         return SnippetScores(scores, best_cosine)
 
     def _get_cosine_factor(self) -> float:
-        """Return the factor that scales the embedder's cosines to those that the weights were fitted to."""
+        """Return the factor that adjusts the embedder's cosines to the scale for which the weights were fitted."""
         if self.embedder == MULTILINGUAL_EMBEDDER:
             return _MULTILINGUAL_COSINE_FACTOR
         if is_english_only(self.embedder) and self.language not in (None, "english"):
@@ -195,7 +195,7 @@ class SnippetScorer:
         return set(list_terms(text, self.stem)) & self.rarities.keys()
 
     def compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the total rarity (IDF) of some terms of the question as a fraction of the rarity of all its terms."""
+        """Return the total rarity (IDF) of ``terms`` of the question, as a fraction of the total of all its terms."""
         # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
@@ -439,11 +439,10 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
 
 
 def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[int]:
-    """Return the indexes of the passages from outdated documents, of which other passages have a newer version.
+    """Return the indexes of the passages from outdated documents, for which another passage has a newer version.
 
-    The titles of two versions (or their file names) differ only in the year: "Booking policy 2024" is older than
-    "Booking policy 2025". A version without a year is the newest. The set is empty if the question asks for a year or
-    for an older version.
+    The titles (or file names) of versions differ only in the year: "Booking policy 2024" is older than "Booking policy
+    2025". A version without a year is the newest. The set is empty if the question asks for a year or an older version.
     """
     if _YEAR_OR_OLDER_PATTERN.search(question):
         return set()

@@ -200,9 +200,9 @@ class _QuotedSpan(NamedTuple):
 
 
 def _collect_sentences(evidence: Evidence, state: State) -> tuple[list[CoverSentence], dict[_QuotedSpan, Hit]]:
-    """Return the distinct sentences of the hits of an overview, and a map from the span of each to its first hit.
+    """Return the distinct sentences of an overview, and by their spans the first hit with each. A span is one sentence.
 
-    Each span of a hit is a sentence. The definitions of link targets, which show nothing, are omitted.
+    Definitions of link targets are omitted, because a page does not show them.
     """
     hits_by_span: dict[_QuotedSpan, Hit] = {}
     sentences: list[CoverSentence] = []

@@ -115,7 +115,7 @@ def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
 
 
 class _HitSpan(NamedTuple):
-    """A retrieved hit, and one of the spans of stored text that it consists of."""
+    """A retrieved hit, and one of its spans of stored text; a hit can consist of several."""
 
     hit: Hit
     span: TextSpan
@@ -364,10 +364,10 @@ class _ContextAnnotator:
         self._at_section_start, self._previous_snippet = False, snippet
 
     def _update_open_question(self, snippet: Snippet, opens_block: bool) -> None:
-        """Remember ``snippet`` if it is a question that a reply can follow, or the first snippet of the reply.
+        """Remember ``snippet`` if it is a question whose reply can follow, or if it is the first snippet of the reply.
 
-        If it does not belong to the reply, forget the question. A reply can follow a question that opens a block
-        (``opens_block``), is a chat message, or comes after another question whose reply has not ended.
+        Forget the question if the snippet does not belong to the reply. A reply can follow a chat message, a question
+        that opens a block (``opens_block``), and a question after another one with an unfinished reply.
         """
         question = self._open_question
         if snippet.is_question:
@@ -412,7 +412,7 @@ def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) 
 
 
 def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:
-    """True if ``snippet`` does not belong to the reply to ``question``, a snippet of ``text`` that asks something.
+    """True if ``snippet`` is no longer part of the reply to ``question``, an earlier snippet of ``text`` that asks.
 
     ``reply`` is the first snippet of the reply. In a chat, only the next message (a row) is the reply, and in a
     transcript only the turn of the next speaker. A question in a list item is answered by the items below it, or else
@@ -437,10 +437,10 @@ def _get_indent(text: str, offset: int) -> int:
 
 
 def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
-    """True if a snippet (a sentence) continues or refers to the sentence before it, so that it needs that sentence.
+    """True if a sentence (a snippet) continues or refers to the sentence before it, and so cannot be understood alone.
 
-    ``opens_block`` is True for the first sentence of a paragraph or item. It can refer back with "This" or "However",
-    unless it defines a term.
+    ``opens_block`` is True for the first sentence of a paragraph or item. Such a sentence refers back only with a word
+    such as "This" or "However", and never if it defines a term.
     """
     if opens_block and snippet.term:
         return False

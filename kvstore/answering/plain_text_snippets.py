@@ -116,8 +116,7 @@ class PlainTextSplitter:
     def _split_part(self, part: _ParagraphPart, block_index: int) -> Iterator[Snippet | SnippetHeading]:
         """Yield the snippets of a part of a paragraph, or the part itself if it is a heading.
 
-        A term on a line above its definition is not yielded. It is remembered, and becomes the label of the snippets of
-        the next part.
+        Yields nothing for a line that is a term above its definition. The term becomes the label of later snippets.
         """
         part_span = PassageBlock(self._text, part.start, part.end, block_index)
         piece = part_span.content
@@ -131,14 +130,9 @@ class PlainTextSplitter:
         if part.is_heading_or_term:
             self._term, self._term_indent = render_inline(piece), part.indent
             return
-        # The term of the snippets: a speaker, a term in the first column, or the term above.
-        speaker = FIELD_OR_SPEAKER_PATTERN.match(piece)
-        own_term = speaker["term"] if speaker else ""
-        column_term = _COLUMN_TERM_PATTERN.match(piece) if part.has_term_column else None
-        if column_term:
-            own_term = column_term["term"]
-            self._term, self._term_indent = render_inline(own_term), part.indent
-        label = own_term or (self._term if part.indent > self._term_indent else "")
+        own_term = self._find_own_term(part, piece)
+        term_above = self._term if part.indent > self._term_indent else ""
+        label = own_term or term_above
         kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
         if kind is not None:
             for snippet in kind.split(part_span):
@@ -155,6 +149,19 @@ class PlainTextSplitter:
             has_own_term=bool(own_term),
             introduces_next=introduces_next,
         )
+
+    def _find_own_term(self, part: _ParagraphPart, text: str) -> str:
+        """Return the term at the start of a part of a paragraph; empty if it has none. ``text`` is the part's text.
+
+        The term is the first column or, before a colon, a field or a speaker. A first column is remembered, because
+        deeper lines below it continue its definition.
+        """
+        column_match = _COLUMN_TERM_PATTERN.match(text) if part.has_term_column else None
+        if column_match:
+            self._term, self._term_indent = render_inline(column_match["term"]), part.indent
+            return column_match["term"]
+        speaker_match = FIELD_OR_SPEAKER_PATTERN.match(text)
+        return speaker_match["term"] if speaker_match else ""
 
 
 def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) -> list[Block]:
@@ -282,9 +289,9 @@ def _find_part_end(
 ) -> int:
     """Return the index after the last line of the part of a paragraph that begins at the line ``first``.
 
-    The part ends before a line that is indented by less than ``min_next_indent`` characters, an item of a list
-    (``item_lines`` are the indexes of their first lines), a term above its definition, or a line whose first column is
-    a term.
+    The part ends before the next item of a list, term above its definition, or line with a term in its first column. It
+    also ends before a line that is indented by less than ``min_next_indent`` characters. ``item_lines`` are the indexes
+    of the first lines of items.
     """
     for index in range(first + 1, len(lines)):
         if lines[index].indent < min_next_indent or index in item_lines:

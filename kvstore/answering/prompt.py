@@ -138,7 +138,7 @@ class _TokenBudget:
 
 
 def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
-    """Return the delimiters that mark quotations in a prompt, chosen so that none of the quoted texts contains them.
+    """Return delimiters for the quotations in a prompt; no quoted text contains them.
 
     A prompt quotes the texts, headings, titles and document keys of ``hits``, and ``texts``.
     """

@@ -115,8 +115,8 @@ _COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*+\W* or (?:an? |the )?[
 def find_asking_sentence(question: str) -> str:
     """Return the sentence of a question that asks, or the whole question if that sentence cannot be understood alone.
 
-    It is the only sentence that ends with a question mark. It can be understood alone if it begins with a question word
-    or an auxiliary verb and has no pronoun that can refer to another sentence.
+    It must be the only sentence with a question mark at its end. It can be understood alone if it begins with a
+    question word or an auxiliary verb, and if no pronoun in it can refer to another sentence.
 
     >>> find_asking_sentence("I have a dog. May dogs swim here? Please answer soon.")
     'May dogs swim here?'

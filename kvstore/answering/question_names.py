@@ -275,10 +275,10 @@ class _NameBuilder:
         return True
 
     def end_name(self) -> None:
-        """Add the current name, if there is one, to ``names``, without the link words (such as ``of``) at its end.
+        """Add the current name, if any, to ``names``, without the link words (such as ``of``) at its end.
 
-        A name of function words only is dropped. So is one ordinary word that opens a sentence, and a name whose normal
-        form has more or fewer words.
+        The name is dropped if it has only function words, if it is an ordinary word at the start of a sentence, or if
+        its normal form has another number of words.
         """
         forms = [form for word in self._words for form in split_written_words(word)]
         words = [part for word in self._words for part in segment_words(word)]
@@ -385,9 +385,9 @@ def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> boo
 def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
     """Return the terms in a question without bigrams of hiragana and bigrams that cross a word boundary.
 
-    Terms in writing without spaces are bigrams of characters; one of hiragana is usually an ending or a particle.
-    ``counts`` has the number of chunks with each bigram. A bigram that no chunk has crosses a boundary in two cases: it
-    overlaps two bigrams that chunks have, or it has a character that can be a function word.
+    Terms in writing without spaces are bigrams of characters. A bigram of hiragana is usually an ending or a particle.
+    ``counts`` has the number of chunks with each bigram. A bigram in no chunk crosses a boundary if it overlaps two
+    bigrams in chunks, or if one of its characters can be a function word.
     """
     remaining_terms = []
     for previous_term, term, next_term in zip(["", *terms], terms, [*terms[1:], ""], strict=False):

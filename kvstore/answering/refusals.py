@@ -34,11 +34,11 @@ def build_refusal(
 ) -> ExtractedAnswer:
     """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
 
-    It also says which names in the question no document has (``confidence.unknown``), and what the question asks for if
-    no passage has any, such as a telephone number (``confidence.formless``). The sentences are chosen by the scores of
-    the answer reader, whose result is ``reader_result`` (None: by the scores of ``scored_passages``). If the evidence
-    has summaries or reports, their beginnings are shown instead. If the query's condition selects no documents, nothing
-    is shown.
+    It also lists the names in the question that no document has (``confidence.unknown``). If the question asks for
+    something that no passage has, such as a telephone number (``confidence.formless``), it says so. ``reader_result``
+    has the scores by which the sentences are chosen (None: the scores in ``scored_passages``). If the evidence has
+    summaries or reports, their beginnings are shown instead. If the query's condition selects no documents, nothing is
+    shown.
     """
     if query.allowed is not None and not len(query.allowed.documents):
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])

@@ -143,9 +143,10 @@ class _SettingsParser:
             self._group = None
 
     def _parse_line(self, content: str, indent: int, start: int, end: int) -> Iterator[_SettingGroup]:
-        """Parse a line, given by its text without white space at the ends, and yield the group that it ends, if any.
+        """Parse a line of code, and yield the group of settings before it if it ends that group.
 
-        ``indent`` is its indentation in characters, and ``start`` and ``end`` are its offsets in the code.
+        ``content`` is the line without white space at its ends, ``indent`` its indentation in characters, and ``start``
+        and ``end`` are its offsets in the code.
         """
         header = None if indent else _SECTION_PATTERN.fullmatch(content)
         if header is not None:
@@ -175,9 +176,9 @@ class _SettingsParser:
     def _parse_setting(
         self, content: str, new_group: _SettingGroup, indent: int, *, has_marker: bool
     ) -> Iterator[_SettingGroup]:
-        """Parse a setting or a value of a list, add it to ``new_group``, and yield the group that it ends, if any.
+        """Parse a setting or a value of a list into ``new_group``; yield the group before it if it ends that group.
 
-        A key whose settings or text are on the lines below becomes one of the keys that contain these lines instead.
+        A key that has its settings or its text on the lines below becomes one of the keys that contain them instead.
         ``indent`` is its indentation in characters. ``has_marker`` is True if it follows the marker of a list item.
         """
         trailing = _TRAILING_COMMENT_PATTERN.fullmatch(content)

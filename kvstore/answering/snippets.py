@@ -308,8 +308,8 @@ def _read_code_lines(block: PassageBlock) -> list[_CodeLine]:
 def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
     """Yield the lines of code in pieces of at most ``_MAX_CODE_LINES``, without blank lines.
 
-    A piece has as many whole paragraphs as fit, without the blank lines between them. A longer paragraph is split
-    before the least indented of the lines that leave at least half of the maximum in the piece.
+    A piece has as many whole paragraphs as fit. A longer paragraph is split where its indentation is lowest, but so
+    that every piece except the last has at least half of the maximum.
     """
     piece: list[_CodeLine] = []
     for is_blank, group in groupby(lines, key=lambda line: not line.text.strip()):

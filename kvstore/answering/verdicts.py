@@ -88,7 +88,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     """Return the answer yes or no to a question if a sentence settles it beyond doubt; None in most cases.
 
     The sentence must have the content words of the question; ``context``, such as its title and heading, can supply all
-    but one of them. Numbers, negations and words like "only" then decide. ``stem`` is the stemming function.
+    but one of them. The rules in the module's docstring then decide. ``stem`` is the stemming function.
 
     >>> [decide_verdict(f"Is the {part} lit?", text, "", str.lower)
     ...  for part in ("tower", "mole") for text in ("The tower is lit.", "The tower is never lit.")]
@@ -101,10 +101,8 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     is_forbidden = asks_permission and _FORBIDDEN_PATTERN.search(sentence) is not None
     # A sentence that forbids something need not have the words that ask for permission.
     optional_terms = f"{_OPTIONAL_TERMS} allowed permitted" if is_forbidden else _OPTIONAL_TERMS
-    terms = _list_required_terms(question, optional_terms, stem)
-    own_terms = terms & set(list_content_terms(sentence, stem))
-    missing_terms = terms - own_terms - set(list_content_terms(context, stem))
-    if not own_terms or missing_terms:
+    shared_terms = _find_shared_terms(question, sentence, context, optional_terms, stem)
+    if not shared_terms:
         return None
     # A question with a negation is ambiguous.
     if _NEGATION_PATTERN.search(question) or not _has_all_calendar_words(question, sentence):
@@ -112,21 +110,48 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     comparison = _compare_quantities(question, sentence, asks_permission)
     if comparison != "equal":
         return comparison
-    clauses = _select_clauses(sentence, own_terms, stem)
+    clauses = _select_clauses(sentence, shared_terms, stem)
+    is_negated = any(_precedes_term(_NEGATION_PATTERN, clause, shared_terms, stem) for clause in clauses)
     is_restricted = bool(_find_missing_matches(_RESTRICTION_PATTERN, sentence, missing_from=question))
-    if is_forbidden or any(_precedes_term(_NEGATION_PATTERN, clause, own_terms, stem) for clause in clauses):
+    if is_forbidden or is_negated:
         return None if is_restricted else "no"
+    gives_permission = not asks_permission or _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), shared_terms, stem)
+    is_yes = (
+        gives_permission
+        and not is_restricted
+        and not _has_doubt(question, sentence, asks_permission)
+        and _is_as_strict(question, sentence)
+        and _has_same_name_order(question, sentence)
+    )
+    return "yes" if is_yes else None
+
+
+def _find_shared_terms(
+    question: str, sentence: str, context: str, optional_terms: str, stem: Callable[[str], str]
+) -> set[str]:
+    """Return the stems of the question's content words that the sentence has.
+
+    Returns an empty set if a content word is neither in the sentence nor in ``context``, its title and heading. The
+    words in ``optional_terms`` can be missing.
+    """
+    terms = _list_required_terms(question, optional_terms, stem)
+    shared_terms = terms & set(list_content_terms(sentence, stem))
+    missing_terms = terms - shared_terms - set(list_content_terms(context, stem))
+    return set() if missing_terms else shared_terms
+
+
+def _has_doubt(question: str, sentence: str, asks_permission: bool) -> bool:
+    """True if a sentence has a negation, or a word such as "usually" or "planned" that the question lacks."""
     doubts = _find_missing_matches(_DOUBT_PATTERN, sentence, missing_from=question)
     if asks_permission:
-        doubts.discard("may")
-    if is_restricted or doubts or _NEGATION_PATTERN.search(sentence):
-        return None
-    gives_permission = not asks_permission or _precedes_term(_PERMITTED_PATTERN, "; ".join(clauses), own_terms, stem)
-    if not (gives_permission and _is_as_strict(question, sentence)):
-        return None
-    # In a different order, the names may have different roles.
+        doubts.discard("may")  # it gives the permission
+    return bool(doubts) or _NEGATION_PATTERN.search(sentence) is not None
+
+
+def _has_same_name_order(question: str, sentence: str) -> bool:
+    """True if the names in a question have the same order in the sentence; otherwise their roles may differ."""
     names = [name for name in find_names(question) if name in sentence]
-    return "yes" if names == sorted(names, key=sentence.index) else None
+    return names == sorted(names, key=sentence.index)
 
 
 def split_stated_verdict(text: str) -> tuple[Verdict | None, str]:

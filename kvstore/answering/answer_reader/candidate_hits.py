@@ -66,7 +66,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
         limited_query.top = len(chunks)
         ranking = best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), len(chunks))
         add_ranking(ranking, "in a table whose rows the question compares")
-    return CandidateHits(list(hits_by_chunk.values()), frozenset(rows.documents))
+    return CandidateHits(list(hits_by_chunk.values()), frozenset(rows.complete_documents))
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
@@ -90,17 +90,18 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
 
 
 class _ComparedRows(NamedTuple):
-    """The chunks with the rows to compare, and the keys of the documents of which all rows are compared."""
+    """The chunks with the rows to compare; ``complete_documents`` are documents (keys) without any other row."""
 
     chunks: list[int]
-    documents: set[str]
+    complete_documents: set[str]
 
 
 def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
     """Return the rows that a superlative of the question compares, in the tables of the first ``_MAX_TABLES`` hits.
 
-    Of rows that are documents, only the chunks of those with an extreme value are returned. A table with too many rows
-    is left out. Without a superlative, there are no rows.
+    A table is the section around a hit, or consists of documents with one row each. In the second case, only the
+    chunks of rows with an extreme value are returned. A table with too many rows is omitted. Without a superlative, the
+    result is empty.
     """
     superlative = find_superlative(query.question, query.stem)
     rows = _ComparedRows([], set())
@@ -114,20 +115,22 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
             continue
         if record.chunk_count > 1:
             chunks = _list_section_chunks(record, hit, state)
-            is_complete = len(chunks) <= _MAX_SECTION_CHUNKS
-            rows.chunks.extend(chunks if is_complete else [])
-            (rows.documents if is_complete else long_documents).add(hit.document)
-        elif hit.document not in rows.documents:
+            if len(chunks) <= _MAX_SECTION_CHUNKS:
+                rows.chunks.extend(chunks)
+                rows.complete_documents.add(hit.document)
+            else:
+                long_documents.add(hit.document)
+        elif hit.document not in rows.complete_documents:
             documents = _list_row_documents(record, state) if _is_row(hit.text) else [record]
             texts = ["; ".join(state.documents.read_text(row.id).decode().splitlines()) for row in documents]
             marked = mark_extremes([ComparedRow("", text) for text in texts], superlative, query.stem)
             rows.chunks.extend(documents[index].get_chunk_id(0) for index, text in marked.items() if text)
-            rows.documents.update(row.key for row in documents)
-    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.documents - long_documents)
+            rows.complete_documents.update(row.key for row in documents)
+    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.complete_documents - long_documents)
 
 
 def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:
-    """Return the chunks of the section of a hit, but at most one more than ``_MAX_SECTION_CHUNKS``."""
+    """Return the chunks of the section of a hit; if there are too many, one more than ``_MAX_SECTION_CHUNKS``."""
     section = state.chunks.get(record.get_chunk_id(hit.ordinal)).section
 
     def is_in_section(ordinal: int) -> bool:
@@ -146,10 +149,10 @@ def _is_row(text: str) -> bool:
 
 
 def _list_row_documents(record: DocumentRecord, state: State) -> list[DocumentRecord]:
-    """Return the documents of one chunk that are rows of the same table as the document of a record, with that one.
+    """Return the documents of one chunk that are rows of the same table as a given document, including that document.
 
-    They are from the same file or, without a file, were stored one after another. If there are too many, the result is
-    empty.
+    They come from the same file or, without a file, were stored one after another. The result is empty if there are too
+    many.
     """
     if record.source is not None:
         is_from_source, _ = Evaluation(state).evaluate(Compare(ColumnField("source"), "=", record.source))

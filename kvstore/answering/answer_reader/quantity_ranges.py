@@ -67,9 +67,9 @@ _MAX_LABEL, _MAX_LABEL_AFTER = 80, 20
 class _Range(NamedTuple):
     """A range in a text from character ``start`` to ``end``: the values from ``lower`` to ``upper``, both included.
 
-    If ``lower`` is greater, the range goes over the end of the year, the day or the week. ``form`` is the text before
-    the range and its kind, which ranges that differ only in their values have in common. ``label`` is the text to write
-    before a value that replaces the range.
+    If ``lower`` is greater, the range passes the end of the year, the day or the week. Ranges that differ only in their
+    values have the same ``form``: the text before the range, and its kind. ``label`` is the text to write before a
+    value that replaces the range.
     """
 
     start: int
@@ -150,9 +150,10 @@ def replace_ranges(texts: Sequence[str], question: str, stem: Callable[[str], st
 
 
 def _select_narrowest(ranges: Sequence[tuple[int, _Range]], quantity: Quantity) -> list[tuple[int, _Range]]:
-    """Return the narrowest of the ranges of each form, as pairs of the index of a text and a range in it.
+    """Return the narrowest of the ``ranges`` of each form, the text before a range with its kind, in the same order.
 
-    All of them include ``quantity``, from which the width of a range with one end is measured.
+    A pair has the index of a text and a range in it. All ranges include ``quantity``; the width of a range with only
+    one end is measured from it.
     """
     widths: dict[tuple[str, str], float] = {}
     for _, quantity_range in ranges:
@@ -262,8 +263,8 @@ def _make_open_range(text: str, quantity: Quantity) -> _Range | None:
 def _is_comparable(quantity_range: _Range, quantity: Quantity, text: str, context: _Context) -> bool:
     """True if a range in ``text`` and a quantity of the question have the same unit or count the same things.
 
-    ``context`` has the words of the question. A number that identifies something is only comparable with a range of
-    numbers that has two ends and no unit.
+    ``context`` has the words of the question. A reference number, such as that of a room, is comparable only with a
+    range of two numbers without a unit.
     """
     if quantity_range.unit == quantity.unit != "":
         return True

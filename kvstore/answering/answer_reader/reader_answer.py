@@ -201,8 +201,8 @@ def _make_context_excerpt(
 ) -> Excerpt | None:
     """Return an excerpt that shows the sentence at ``position`` after the answer, with the list that it introduces.
 
-    The list is omitted if one of its items is displayed already; a sentence that ends with a colon says nothing without
-    its list, so the result is then None. ``score`` becomes the score of the excerpt.
+    The list is omitted if one of its items is already displayed. Returns None for a sentence with a colon at its end
+    whose list is omitted, because it says nothing alone. ``score`` becomes the score of the excerpt.
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets
@@ -218,9 +218,9 @@ def _make_context_excerpt(
 def _list_context(reader_result: ReaderResult, question: str, max_gap: float) -> list[SnippetPosition]:
     """Return the positions of the sentences that can be displayed after the answer as context, best first.
 
-    The sentence that the answer refers to comes first. The others have a score that is at most ``max_gap`` below the
-    answer's score. Salutations, captions, repetitions and table rows without a word from the question are omitted. The
-    sender and the date of a mail are omitted unless the ``question`` can ask for them.
+    If the answer refers to a sentence, this sentence is first. The others score at most ``max_gap`` less than the
+    answer. Salutations, captions, repetitions and table rows without a word from the question are omitted. The sender
+    and the date of a mail are omitted unless the ``question`` can ask for them.
     """
     passages = reader_result.passages
     passage_index, index = reader_result.best.position
@@ -266,11 +266,10 @@ def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:
 def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> _SnippetRange:
     """Return the range of snippets to display for the answering snippet at ``index``, with the words ``answer``.
 
-    A snippet is displayed with the definition that it begins, and with the list, table or code that it introduces
-    unless it answers without that. An item is displayed with the sentence that introduces it, and code with the
-    sentences that explain it. If the question asks for a reason, the sentence before "Therefore" is included. If it
-    asks how to do something, a short paragraph of steps is displayed whole, and so is the list of an item if the
-    question asks for several items.
+    It includes the rest of a definition that the snippet begins, and the list, table or code that it introduces, unless
+    it answers without them. It also includes the lead-in of an item and the explanation of code. If the question asks
+    for a reason, it includes the sentence before "Therefore". Instructions are displayed whole, and so is the list of
+    an item if the question asks for several items.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -309,9 +308,9 @@ def _answers_without_block(snippets: Sequence[Snippet], index: int, question: st
 
 
 def _asks_for_list(question: str, item: Snippet) -> bool:
-    """True if a question asks for all items of the list of ``item``: steps, several things, or the persons of the list.
+    """True if a question asks for the whole list of ``item``: for steps, for several things or for the listed persons.
 
-    If the question mentions the term that the item defines, it asks for this item only.
+    False if the question mentions the term that the item defines, because it then asks for this item only.
     """
     is_about_term = bool(item.term) and set(segment_words(item.term)) <= set(segment_words(question))
     if is_about_term:
@@ -345,10 +344,10 @@ def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _Sn
 
 
 def _find_procedure(snippets: Sequence[Snippet], index: int) -> _SnippetRange | None:
-    """Return the range of sentences of the paragraph of snippet ``index`` if it is a procedure, else None.
+    """Return the range of the sentences in the paragraph of snippet ``index`` if they describe a procedure, else None.
 
-    At least two sentences, and half of all, must begin as a step does. The paragraph must have at most
-    ``_MAX_PROCEDURE_WORDS`` words, and all of it must be within hits.
+    At least two sentences, and half of all, must begin as an instruction does. The paragraph must have at most
+    ``_MAX_PROCEDURE_WORDS`` words, and every sentence must be in a hit.
     """
     paragraph = (snippets[index].block_index, snippets[index].section)
     indexes = [
@@ -370,24 +369,26 @@ def _is_step(sentence: Snippet) -> bool:
 
 
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
-    """Return the index of the item or row that has the answer's ``words``, if snippet ``index`` introduces it.
+    """Return the index of the list item or table row that answers, if snippet ``index`` is the lead-in above it.
 
-    Otherwise, or if that item is in no hit, return ``index``. If the question asks for persons or a list, ``index`` is
-    returned too, because the whole list is the answer.
+    A lead-in is a line that introduces a list or table, such as "Opening hours:". The item that answers is the first
+    with the answer's ``words``. If there is none, or it cannot be cited, the result is ``index`` itself. So it is if
+    the question asks for persons or a list, because then the whole list answers.
     """
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or detect_answer_type(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:
         return index
-    last = find_required_end(snippets, index)
-    matches = (item_index for item_index in range(index, last + 1) if words in snippets[item_index].labeled_text)
+    last_item = find_required_end(snippets, index)
+    matches = (item_index for item_index in range(index, last_item + 1) if words in snippets[item_index].labeled_text)
     item_index = next(matches, index)
-    return item_index if snippets[item_index].hit is not None else index
+    can_be_cited = snippets[item_index].hit is not None
+    return item_index if can_be_cited else index
 
 
 def _locate_answer_words(best: AnswerCandidate, text: str, offset: int = 0) -> AnswerSpan | None:
-    """Return the span in ``text`` of the words that answer, in the paragraph at ``offset``; None if it lacks them.
+    """Return the span in ``text`` of the answer's words in the paragraph at ``offset``; None if they are not in it.
 
-    ``best`` is the candidate that answers, whose ``answer`` has the words.
+    ``best`` is the answering candidate, and has these words.
     """
     words = neutralize_citations(best.answer).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1

@@ -120,10 +120,10 @@ class ReaderResult(NamedTuple):
 
     @property
     def needs_several_passages(self) -> bool:
-        """True if the question may need several facts in turn, and the best sentence scores too low to answer it alone.
+        """True if the question may need facts from several passages, and its best sentence hardly answers it alone.
 
-        The score is the logit that the answer reader (a neural network) computed, plus the weighted fraction of the
-        question's terms that the sentence has.
+        The sentence then has a low score: the logit of the answer reader, plus the weighted fraction of the question's
+        terms in the sentence.
         """
         score = self.best.logit + _COVERAGE_WEIGHT * self.best.coverage
         return self.may_be_chain and score < _MIN_SINGLE_SENTENCE_SCORE
@@ -249,9 +249,10 @@ def _read_candidates(
 def _compute_rule_score(
     window: Window, windows: Sequence[Window], passages: Sequence[Passage], rule_scores: SnippetScores
 ) -> float:
-    """Return the score of a window by rules; that of a selected row is at least the score of the rows ruled out for it.
+    """Return the score of a window (a snippet with its context) by rules, which do not compare numbers.
 
-    The rules do not compare numbers. Rows are of one table if their documents have one title and their headings agree.
+    A selected row, whose range includes the question's quantity, scores at least as high as the rows of its table that
+    were ruled out for it. Rows belong to one table if their documents have one title and their headings agree.
     """
     score = rule_scores.scores[window.position]
     if not window.is_selected:

@@ -336,10 +336,10 @@ def _filter_rows(
     superlative: Superlative,
     stem: Callable[[str], str],
 ) -> list[int]:
-    """Return the indexes of the rows that the question compares, which have a value in a column.
+    """Return the indexes of the rows that the question compares; each has a value in the compared column.
 
-    These are the rows with a cell in another column whose words are all in the question, and with the names of the
-    question that some row has. If no row has all of these, they are all rows.
+    If rows have a cell in another column with only words of the question, only these rows remain. The same holds for
+    each name in the question. A condition that no remaining row satisfies is ignored.
     """
     indexes = [index for index in rows if index in column.values]
     for name in dict.fromkeys(name for index in indexes for name in rows[index]):

@@ -209,13 +209,12 @@ class _CandidateEstimator:
         return compared_windows
 
     def lacks_answer_type(self, position: SnippetPosition, *, is_selected: bool = False) -> bool:
-        """True if the snippet at a position, with a list or table that it introduces, lacks what the question asks for.
+        """True if a snippet, with a list or table that it introduces, lacks what the question asks for.
 
-        A table row lacks it if its cells have no term from the question, do not mention the quality ("weight") that the
-        question asks for, and have no range that includes its quantity (``is_selected``). If any row has an
-        identifier or a name from the question, all rows without one lack it; a name in the title or a heading counts
-        for each row below it. If the question asks for the address or telephone number of a name, a snippet without any
-        word of that name lacks it.
+        A table row lacks it if it has neither a term from the question nor the quality ("weight") that is asked for,
+        nor a range with the question's quantity (``is_selected``). If some rows have an identifier or a name from the
+        question, the other rows lack it; a name in the title or a heading counts for every row below. If the question
+        asks for the address or telephone number of a name, a snippet without any word of the name lacks it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
@@ -258,9 +257,10 @@ def _is_row(snippet: Snippet) -> bool:
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
-    The title, the headings and a sentence that the snippet refers to precede it, and a list that it introduces follows.
-    The file name is first if it has one of the reference ``numbers`` of the question. The sender or date of a mail is
-    rewritten as a sentence. For a heading with the date of a version, the text is only a sentence with this date.
+    The title, the headings and a sentence to which the snippet refers precede it. A list follows if the snippet
+    introduces it. The file name comes first if it has one of the reference ``numbers`` of the question. The sender or
+    date of a mail is rewritten as a sentence. For a heading with the date of a version, the text is only a sentence
+    with this date.
     """
     snippets = passage.snippets
     snippet = snippets[index]
