@@ -89,13 +89,15 @@ class OrderedSentence:
         return WordSpan(start, last)
 
     def ends_noun_phrase(self, position: int) -> bool:
-        """True if the word at a position is not followed by a noun, which it would only modify ("comics writer")."""
+        """True if no noun follows the word at a position; otherwise it only modifies the noun ("comics writer").
+
+        A word before "and" or "or" also modifies the noun after the next word ("film and television actor").
+        """
         if position in self.phrase_ends or position + 1 >= len(self.words):
             return True
-        next_word = self.words[position + 1]
-        if next_word in ("and", "or"):
-            # "film" modifies "actor" in "film and television actor"; "writer" of "writer and editor" does not.
-            return position + 2 in self.phrase_ends or not self._can_be_noun(position + 3)
+        if self.words[position + 1] in ("and", "or"):
+            joined, next_noun = position + 2, position + 3  # "television" and "actor" in the example above
+            return joined in self.phrase_ends or not self._can_be_noun(next_noun)
         return not self._can_be_noun(position + 1)
 
     def _can_be_noun(self, position: int) -> bool:
@@ -191,6 +193,10 @@ class OrderedSentence:
             word in _CLAUSE_SIGNS or word.endswith(("ed", "ing")) for word in lower_words if word not in allowed_words
         )
 
-    def can_be_lower_case(self, span: WordSpan) -> bool:
-        """True if a span has a word in lower case, or is only the first word of the sentence, always capitalized."""
-        return span.last == 0 or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))
+    def can_be_common_noun(self, span: WordSpan) -> bool:
+        """True if the words of a span need not be a name, because not all of them are capitalized.
+
+        The first word of the sentence does not count, because every sentence begins with a capital.
+        """
+        is_only_first_word = span.last == 0
+        return is_only_first_word or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))

@@ -150,7 +150,7 @@ def _expresses_triple(
             _has_triple_order(sentence, subject, relation, object_, triple.relation_words) for relation in relations
         )
     # A capitalized name in the sentence is not the object if the triple has the object in lower case.
-    if triple.is_object_lower and not sentence.can_be_lower_case(object_):
+    if triple.is_object_lower and not sentence.can_be_common_noun(object_):
         return False
     return _is_joined_by_function_words(sentence, subject, frozenset(triple.relation_words), object_)
 

@@ -132,11 +132,11 @@ def _select_steps(
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
-    """Yield a row for each step of a walk in the trees of entities, with the sentence that asserts its edge.
+    """Yield a row for each step of a walk from an entity in a tree, with a sentence that asserts the step's edge.
 
-    The level of an ancestor is negative. A step leads from the node ``via`` to ``node``, which is its parent if
-    ``is_upward``, and otherwise its child. ``start_names`` maps the nodes at which the walk starts to their names.
-    ``tree`` is the name of the tree, and ``display_name`` the name of the entity.
+    A step leads from the node ``via`` to ``node``, its parent if ``is_upward`` and otherwise its child. A node is the
+    place of an entity in a tree. The level of a row is the distance from the entity, negative if ``is_upward``.
+    ``tree`` is the tree's name, ``display_name`` the entity's, and ``start_names`` has the names of the first nodes.
     """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))

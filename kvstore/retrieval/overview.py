@@ -168,10 +168,10 @@ def parse_summary_request(question: str, likely_language: str | None = None) -> 
     if request is not None:
         return request
     vocabulary = load_question_words(detect_question_language(question, likely_language))
-    subject = None if vocabulary is None else vocabulary.find_summary_subject(question)
-    if vocabulary is None or subject is None:
+    remaining_text = None if vocabulary is None else vocabulary.remove_summary_request(question)
+    if vocabulary is None or remaining_text is None:
         return None
-    words = {word for word in segment_words(subject) if word not in vocabulary.function_words}
+    words = {word for word in segment_words(remaining_text) if word not in vocabulary.function_words}
     return _build_summary_request(words, covers_all=not words)._replace(is_foreign=True)
 
 

@@ -297,11 +297,11 @@ def capitalizes_nouns(language: str | None) -> bool:
 
 
 def _count_foreign_words(text: str) -> int:
-    """Return the number of words of a text that are function words of languages other than English.
+    """Return the number of words in a text that show another language than English.
 
-    All words of a text are added if most of its letters are of a non-Latin script with capitals, such as Greek.
+    These are function words of other languages. If most letters are of a script such as Greek or Cyrillic, all words
+    count, because the set of function words has none in these scripts.
     """
     num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)
-    if not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters:
-        num_foreign += num_words
-    return num_foreign
+    is_other_script = not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters
+    return num_foreign + num_words if is_other_script else num_foreign

@@ -133,13 +133,13 @@ class QuestionVocabulary(NamedTuple):
             question = f"{question[: match.start()]} {question[match.end() :]}"
         return question
 
-    def find_summary_subject(self, question: str) -> str | None:
-        """Return a question for a summary, in lower case, without the words of the request.
+    def remove_summary_request(self, question: str) -> str | None:
+        """Return what remains of a question in lower case if the words that ask for a summary are removed.
 
-        The remaining words can name its subject. Words for documents and their contents are removed too. Returns None
-        if the question asks for no summary.
+        General words for documents and their contents are removed too, so the remaining words can name the subject of
+        the summary. Returns None if the question asks for no summary.
 
-        >>> load_question_words("german").find_summary_subject("Fasse das Handbuch in 3 Sätzen zusammen.").split()
+        >>> load_question_words("german").remove_summary_request("Fasse das Handbuch in 3 Sätzen zusammen.").split()
         ['das', 'handbuch', 'in', '.']
         """
         lower = _to_lower_same_length(question)

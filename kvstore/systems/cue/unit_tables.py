@@ -83,18 +83,18 @@ class _UnitMention(NamedTuple):
     entity: int
 
 
-def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
-    """Yield the rows of the ``unit_mentions`` SQL table for some units (sentences or clauses)."""
+def _iter_unit_mentions(reader: TableReader, units: TableRows) -> TableRows:
+    """Yield the rows of the ``unit_mentions`` SQL table for ``units``: a row for each entity that a unit mentions."""
     for unit in units:
         (entities,) = _get_units(reader).list_entities([unit.id])
         for entity in entities:
             yield _UnitMention(unit, entity)
 
 
-def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of the ``unit_mentions`` SQL table (unit and entity) of the entity with a name, if it is known.
+def _iter_entity_unit_mentions(reader: TableReader, name: str) -> TableRows:
+    """Yield the rows of the ``unit_mentions`` SQL table for one entity: a row for each unit that mentions it.
 
-    A unit is a sentence or clause.
+    Yields nothing if no entity has this name, or if the store has no units.
     """
     entity = reader.find_entity(name)
     if entity is None or not _get_units(reader).is_present:
@@ -114,12 +114,12 @@ UNIT_MENTION_TABLE = SqlTable(
         "ordinal": ("INTEGER", lambda reader, row, record: row.unit.ordinal),
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row.entity)),
     },
-    scan=lambda reader: _iter_mentions(reader, _iter_document_units(reader, _iter_document_ids(reader))),
+    scan=lambda reader: _iter_unit_mentions(reader, _iter_document_units(reader, _iter_document_ids(reader))),
     get_rowid=lambda reader, row: hash_row(reader, (row.unit.id, row.entity)),
     equality_lookups={
-        "chunk": lambda reader, chunk: _iter_mentions(reader, _iter_chunk_units(reader, chunk)),
-        "document": lambda reader, key: _iter_mentions(reader, _iter_units_by_document_key(reader, key)),
-        "entity": _iter_entity_mentions,
+        "chunk": lambda reader, chunk: _iter_unit_mentions(reader, _iter_chunk_units(reader, chunk)),
+        "document": lambda reader, key: _iter_unit_mentions(reader, _iter_units_by_document_key(reader, key)),
+        "entity": _iter_entity_unit_mentions,
     },
     estimate_rows=lambda reader: 3 * _get_units(reader).count,
 )

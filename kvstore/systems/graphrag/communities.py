@@ -333,6 +333,7 @@ class Communities(StoredCommunities):
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for each inconsistency in the stored rows of the communities."""
+        # The terms of reports quote documents, so kvstore deletes them after any change.
         return self.iter_row_faults(needs_terms=self._is_current)
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
@@ -389,9 +390,8 @@ class Communities(StoredCommunities):
     def _is_current(self) -> bool:
         """True if nothing changed since the build, so that all stored members and chunks exist, and no others.
 
-        False in a write transaction, and if the query has a condition on documents.
+        False in a write transaction, whose changes are counted only at commit, and for a condition on documents.
         """
-        # A write transaction can have made changes, but the number of the last change grows only at commit.
         is_unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return is_unchanged and self._state.allowed is None
 

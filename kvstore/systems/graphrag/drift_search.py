@@ -69,8 +69,9 @@ class DriftStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Search for the question's entities, then in rounds for related names; fuse the rankings of all searches.
 
-        Each search ranks the chunks of some entities. The related names come from the nearest communities, called the
-        primer in GraphRAG's DRIFT search. Their reports are also evidence.
+        Each search ranks the chunks of some entities. The first names come from the communities nearest to the question
+        (in DRIFT search: the primer), and later ones from the results. The reports of these communities are also
+        evidence.
         """
         nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
@@ -85,13 +86,14 @@ class DriftStrategy:
             step.count = len(results[0].ranking)
         rounds = [results, *self._follow_up(query, starts, primer)]
         paths = _collect_paths(rounds)
+        # Chunks that only the question's vector finds follow those of the searches.
         ranking = append_tails(_fuse_rounds(query, rounds), nearest_chunks, top=query.reach)
+        report_candidates = [ReportCandidate(community.community, path="primer") for community in primer]
+        reports = select_reports(query, report_candidates, _REPORT_SHARE)
         evidence, _ = insert_reports(
             query,
             _REPORT_SHARE,
-            select_reports(
-                query, [ReportCandidate(community.community, path="primer") for community in primer], _REPORT_SHARE
-            ),
+            reports,
             lambda limited_query: evidence_of(limited_query, self.name, ranking, paths, pool=len(ranking)),
         )
         return evidence

@@ -320,10 +320,10 @@ def _list_allowed_chunks(
 
 
 class _CoverSource(NamedTuple):
-    """The sentences from which a report on some chunks is selected.
+    """The sentences of a group of chunks, from which the group's report is selected.
 
-    ``preferred_sentences`` are those of the nearest chunk, if it comes first, and ``other_sentences`` the rest.
-    ``positions`` maps chunks to document keys and ordinals.
+    ``preferred_sentences`` are from the chunk nearest to the question. They are selected first, and are empty if the
+    group is a community. ``other_sentences`` are the rest. ``positions`` maps chunks to document keys and ordinals.
     """
 
     preferred_sentences: list[CoverSentence]
@@ -336,16 +336,20 @@ def _fetch_candidates(
 ) -> dict[int | None, _CoverSource]:
     """Return, by community, the sentences of its chunks, from which its report is selected.
 
-    ``groups`` are pairs (community, its chunks). The community is None for the chunks in no community.
+    ``groups`` are pairs (community, its chunks, the nearest to the question first). The community is None for the
+    chunks in no community.
     """
     chunk_lists: list[Sequence[int]] = []  # two for each group: preferred chunks, and others
     for community, chunks in groups:
-        # Among the chunks of no community, the nearest is preferred: it can be the only one about the question.
+        # Chunks in no community have little in common, so the nearest can be the only one about the question.
         num_preferred = 1 if community is None else 0
         chunk_lists += chunks[:num_preferred], chunks[num_preferred:_MAX_COVER_CHUNKS]
-    sentences, positions = query.reading.fetch(CoverSentencesRequest(chunk_lists))
-    sources = zip(groups, sentences[::2], sentences[1::2], strict=True)
-    return {community: _CoverSource(preferred, others, positions) for (community, _), preferred, others in sources}
+    sentence_lists, positions = query.reading.fetch(CoverSentencesRequest(chunk_lists))
+    preferred_lists, other_lists = sentence_lists[::2], sentence_lists[1::2]
+    return {
+        community: _CoverSource(preferred, others, positions)
+        for (community, _), preferred, others in zip(groups, preferred_lists, other_lists, strict=True)
+    }
 
 
 def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:

@@ -153,8 +153,12 @@ class _WrittenTriples(WrittenListFact):
 
 
 def _to_triples(value: ModelTexts) -> DocumentTriples:
-    """Return the distinct triples in ``value``, the texts that a model wrote about a document, in order."""
-    return DocumentTriples((), tuple(dict.fromkeys(Triple(*text.split("\t")) for text in value.list_texts())))
+    """Return the distinct triples in ``value``, the texts that a model wrote about a document, in order.
+
+    Each text is a triple, with tabs between its subject, relation and object.
+    """
+    triples = dict.fromkeys(Triple(*text.split("\t")) for text in value.list_texts())
+    return DocumentTriples(triples=tuple(triples))
 
 
 #: The triples written by models, by chunk; EXTRACT triples has a model write them.

@@ -83,7 +83,7 @@ class Topic(NamedTuple):
 
 
 class _Groups:
-    """Integers by group, such as the chunks of each topic, in two arrays."""
+    """Lists of integers, one for each group, such as the chunks of each topic; ``groups[n]`` is the list of group n."""
 
     def __init__(self, members: IntArray, starts: IntArray) -> None:
         """Store groups of integers: group n is ``members[starts[n] : starts[n + 1]]``."""
@@ -106,25 +106,28 @@ class _Groups:
 
 
 class _TopicLevel:
-    """The topics of a level.
+    """The topics of a level, each of which groups items.
 
-    Its items are chunks (or, in the tree of related content, leaves: the sentences that mention an entity). ``labels``
+    The items are chunks (or, in the tree of related content, leaves: the sentences that mention an entity). ``labels``
     hold the topic of each item, and ``item_indexes`` the items of each topic. ``members`` holds the child topics of
-    each topic, and ``parents`` its parent, as indexes within their levels. ``first_id`` is the id of the first topic.
+    each topic (at the finest level, its items), and ``parents`` its parent (None at the coarsest level), as indexes
+    within their levels. ``first_id`` is the id of the first topic.
     """
 
     def __init__(
         self, first_id: int, labels: IntArray, finer_labels: IntArray | None, coarser_labels: IntArray | None
     ) -> None:
-        """Group items by their labels (topics) at this level, and find the child topics and the parent of each topic.
+        """Group items by ``labels``, the topic of each item at this level, and find the children and parent of topics.
 
-        ``first_id`` is the id of the level's first topic. ``finer_labels`` and ``coarser_labels`` are the labels at the
-        adjacent levels; None: there is no such level. A topic of the finest level has items instead of child topics.
+        ``first_id`` is the id of the level's first topic. ``finer_labels`` and ``coarser_labels`` are the topics of the
+        items at the next finer and the next coarser level; None if this level is the finest or the coarsest.
         """
         self.first_id, self.labels = first_id, labels
         self.item_indexes = _Groups.from_labels(labels)
-        child_labels = None if finer_labels is None else _map_to_parents(finer_labels, labels)
-        self.members = self.item_indexes if child_labels is None else _Groups.from_labels(child_labels)
+        if finer_labels is None:
+            self.members = self.item_indexes
+        else:
+            self.members = _Groups.from_labels(_map_to_parents(finer_labels, labels))
         self.parents = None if coarser_labels is None else _map_to_parents(labels, coarser_labels)
 
     def __len__(self) -> int:
@@ -133,9 +136,9 @@ class _TopicLevel:
 
 
 def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
-    """Return, for each group of chunks, the group of the next coarser level that contains it.
+    """Return the parent of each topic: the topic of the next coarser level that contains its items.
 
-    ``labels`` hold the group of each chunk, and ``parent_labels`` the group of each chunk at the coarser level.
+    ``labels`` hold the topic of each item, and ``parent_labels`` the topic of each item at the coarser level.
     """
     parents: IntArray = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
     parents[labels] = parent_labels

@@ -179,7 +179,8 @@ class TopicIndex(GenerationIndex[Topics]):
         """
         seen_digests: set[bytes] = set()  # a topic with one child can have the same texts as the child
         for topic_id, topic in topics.iter_stored():
-            if topic.chunk_count > 1 and topic.content_digest not in seen_digests and topics.has_prompt_texts(topic_id):
+            is_new = topic.content_digest not in seen_digests
+            if topic.chunk_count > 1 and is_new and topics.has_prompt_documents(topic_id):
                 seen_digests.add(topic.content_digest)
                 yield WritingTask(topic.content_digest, topic.chunk_count, f"topic {topic_id}", topic_id)
 

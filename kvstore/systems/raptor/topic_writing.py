@@ -59,7 +59,7 @@ def build_topic_prompt(
     Returns None if a source was deleted or no source fits. The sources have at most ``max_tokens`` tokens (None: no
     limit).
     """
-    if not topics.has_prompt_texts(topic_id):
+    if not topics.has_prompt_documents(topic_id):
         return None
     texts = list(map(replace_quotes, topics.list_prompt_texts(topic_id)))
     if max_tokens is not None:

@@ -245,16 +245,16 @@ class Topics:
 
     def get_written_text(self, topic: int) -> WrittenText | None:
         """Return the text that a language model wrote about a topic; None if it is missing or a source was deleted."""
-        if not self._state.lmdb.count(tables.WRITTEN) or not self.has_prompt_texts(topic):
+        if not self._state.lmdb.count(tables.WRITTEN) or not self.has_prompt_documents(topic):
             return None
         return WrittenTexts(self._state.lmdb).get(self.get(topic).content_digest)
 
-    def has_prompt_texts(self, topic: int) -> bool:
-        """True if the documents whose texts a language model is shown to summarize a topic all still exist."""
+    def has_prompt_documents(self, topic: int) -> bool:
+        """True if all documents still exist of which a prompt to summarize a topic contains texts."""
         return self._has_documents(self.get(topic).prompt_spans)
 
     def list_prompt_texts(self, topic: int) -> list[str]:
-        """Return the texts that a language model is shown to summarize a topic."""
+        """Return the texts in the prompt by which a language model is asked to summarize a topic."""
         return [self._read_text(span) for span in self.get(topic).prompt_spans]
 
     def is_stale(self, topic: int) -> bool:
