@@ -118,7 +118,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that identifies a document if CHECK REPAIR reports it as lost; ``row_key`` has its id."""
+        """Return a phrase such as ``document 7``, by which CHECK REPAIR reports a document that it cannot recover."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def iter_dump_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -239,9 +239,9 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge.key, edge
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that identifies an edge if CHECK REPAIR reports it as lost.
+        """Return the phrase by which CHECK REPAIR reports an edge that it cannot recover.
 
-        ``row_key`` has the ids of its nodes.
+        ``row_key`` has the ids of the edge's nodes.
         """
         child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
@@ -334,7 +334,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def describe_row(self, row_key: bytes) -> str:
-        """Return the phrase that identifies an alias if CHECK REPAIR reports it as lost.
+        """Return the phrase by which CHECK REPAIR reports an alias that it cannot recover.
 
         ``row_key`` is the normal form of the alias in UTF-8.
         """
@@ -456,12 +456,12 @@ def list_present_fact_kinds(state: State) -> list[DocumentFact[Any]]:
 
 
 def iter_document_facts(state: State, *documents: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], str, Any]]:
-    """Yield each fact about the documents, in addition to their texts: its kind, document key and value."""
-    keys = [records.encode_u64(record.id) for record in documents]
-    for fact in list_present_fact_kinds(state):
-        for key, value in zip(keys, state.lmdb.get_many(fact.tables[0], keys), strict=True):
-            if value is not None:
-                yield fact, *fact.read(state, key)
+    """Yield the facts about documents, such as their triples, as (kind of fact, document key, value)."""
+    row_keys = [records.encode_u64(record.id) for record in documents]
+    for kind in list_present_fact_kinds(state):
+        for row_key, row in zip(row_keys, state.lmdb.get_many(kind.tables[0], row_keys), strict=True):
+            if row is not None:
+                yield kind, *kind.read(state, row_key)
 
 
 Report = TypeVar("Report", bound="ExportReport")

@@ -286,13 +286,13 @@ class Linker:
     def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed_keys: Mapping[int, str]) -> None:
         """Remove the mentions of the removed entities (the keys of ``removed_keys``) in the chunks below ``leaves``.
 
-        The leaves are abstracts (summaries) of the lowest level. If a removed mention contained another mention, the
-        delta (the update of derived structures) reports that chunk, so that its mentions are counted again.
+        The leaves are abstracts (summaries) of the lowest level. Derived structures do not count a mention inside
+        another one ("York" in "New York"), so the mentions of a chunk are counted again if it had such a removed one.
         """
         documents_by_chunk = {
             chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)
         }
-        # The chunks with other mentions inside a removed one, which must be counted again, by document.
+        # By document, the chunks in which a remaining mention was inside a removed one.
         recounted_chunks: dict[int, list[int]] = {}
         stored_mentions = self._mentions.get_occurrences_many(documents_by_chunk)
         for chunk, occurrences in zip(documents_by_chunk, stored_mentions, strict=True):

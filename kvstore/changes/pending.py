@@ -243,8 +243,12 @@ def make_pending_change(
 ) -> PendingDocument | None:
     """Return a document to store, or None if ``state`` has the same document.
 
-    It is cut into chunks, unless only its metadata changes. The arguments and errors are those of :func:`make_pending`.
+    It is cut into chunks, unless only its metadata changes. ``vectors`` are the user's vectors of its chunks, and
+    ``origin`` is the folder that the document was found in. Raises InputError if the document or ``vectors`` are
+    invalid.
     """
+    # The digest of a document with the user's vectors covers them, and is known only after chunking. Such a document is
+    # compared when it is stored.
     record = state.documents.find_by_key(document.key) if vectors is None else None
     if record is not None:
         if record.digest == document.digest:

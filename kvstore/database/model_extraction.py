@@ -369,12 +369,13 @@ class ModelExtraction:
     def _collect_passages(
         self, state: State, allowed: AllowedDocuments | None, frame_tokens: int
     ) -> _CollectedPassages:
-        """Return the distinct passages of the ``allowed`` documents (None: all), and texts to copy to these documents.
+        """Return the distinct passages of the ``allowed`` documents (None: all), and the texts to copy between them.
 
-        If a document has no texts for a passage, but another document with the same passage has, these are copied and
-        the passage is not requested. ``frame_tokens`` are the tokens that a request adds around each passage.
+        The texts of a passage are what a model wrote about it, such as triples. They are copied to a document that
+        lacks them if another document contains the same passage and has them. ``frame_tokens`` are the tokens that a
+        request adds around each passage.
         """
-        # The key of a document that has texts for a passage, by the digest of the passage.
+        # For each passage with texts (by its digest), the key of one document that has these texts.
         keys_by_digest = {digest: key for key, texts in self._text_kind.scan(state) for digest in texts.by_digest}
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
         copies: dict[str, dict[bytes, PassageTexts]] = {}
@@ -390,7 +391,7 @@ class ModelExtraction:
             own_texts = self._find_texts(state, key)
             for passage in self._text_kind.list_passages(load_chunked_text(state, record, {})):
                 digest = passage.digest
-                if digest in keys_by_digest and digest not in own_texts:  # only another document has texts for it
+                if digest not in own_texts and digest in keys_by_digest:  # only another document has texts for it
                     copies.setdefault(key, {})[digest] = self._find_texts(state, keys_by_digest[digest])[digest]
                 elif digest not in passages_by_digest:
                     tokens = frame_tokens + self._estimate_tokens(passage)

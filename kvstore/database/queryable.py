@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Queryable(ABC):
-    """The base class of the reading methods, which read the state that :meth:`state` opens."""
+    """The base class of the reading methods, which read the data of one commit that :meth:`state` opens."""
 
     _session: Session
 
@@ -56,7 +56,7 @@ class Queryable(ABC):
 
     @abstractmethod
     def state(self) -> AbstractContextManager[State]:
-        """Open one state of all structures until the end of the ``with`` block; every method here reads such a state.
+        """Open the documents and indexes as of one commit, until the end of the ``with`` block.
 
         This is an interface for extensions of kvstore; the contents of a state can change with any version.
         """

@@ -205,25 +205,28 @@ def _get_codes(string: Any) -> bytes:
 def _read_widths(font: Any) -> _FontWidths | None:
     """Return the widths of a font; None if its encoding is unknown, or if it has more than ``_MAX_WIDTHS`` widths.
 
-    A missing or unknown entry of the font dictionary raises an exception.
+    A composite font (Type 0) has codes of two bytes, and every other font codes of one byte. A missing or unknown entry
+    of the font dictionary raises an exception.
     """
-    if font["/Subtype"] == "/Type1" and "/Widths" not in font:
+    kind = font["/Subtype"]
+    if kind == "/Type0":
+        # Other encodings map codes to glyphs by a table that kvstore does not read.
+        return _read_composite_widths(font) if font["/Encoding"] == "/Identity-H" else None
+    if kind == "/Type1" and "/Widths" not in font:  # one of the 14 standard fonts
         name = str(font["/BaseFont"]).removeprefix("/")
         # Codes of other encodings (PDF 32000-1, 9.6.5) differ from cp1252.
         if name in _SYMBOL_FONTS or not isinstance(font.get("/Encoding", ""), str):
             return None
         return _get_standard_widths(name)
-    if font["/Subtype"] != "/Type0":
-        first_code = int(font["/FirstChar"])
-        # A Type 3 font has its own unit (PDF 32000-1, 9.6.5).
-        unit = float(font["/FontMatrix"][0]) * GLYPH_UNITS if font["/Subtype"] == "/Type3" else 1.0
-        widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
-        return _FontWidths(bytes_per_code=1, widths_by_code=dict(enumerate(widths, first_code)), default_width=0.0)
-    return _read_composite_widths(font) if font["/Encoding"] == "/Identity-H" else None
+    first_code = int(font["/FirstChar"])
+    # The glyphs of a Type 3 font have a unit of their own (PDF 32000-1, 9.6.5), those of others 1/GLYPH_UNITS.
+    scale = float(font["/FontMatrix"][0]) * GLYPH_UNITS if kind == "/Type3" else 1.0
+    widths = [float(width.get_object()) * scale for width in font["/Widths"].get_object()]
+    return _FontWidths(bytes_per_code=1, widths_by_code=dict(enumerate(widths, first_code)), default_width=0.0)
 
 
 def _read_composite_widths(font: Any) -> _FontWidths | None:
-    """Return the widths of a font whose codes have two bytes, or None if it has more than ``_MAX_WIDTHS`` widths."""
+    """Return the widths of a composite font, whose codes have two bytes; None if it has more than ``_MAX_WIDTHS``."""
     descendant = font["/DescendantFonts"].get_object()[0].get_object()
     widths_by_code: dict[int, float] = {}
     array = [element.get_object() for element in descendant["/W"].get_object()] if "/W" in descendant else []

@@ -108,17 +108,21 @@ _CONTENT_DIRECTIVES = frozenset(
 _LITERAL_PATTERN = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
 #: A text with a role: ":ref:`tea`" or "`tea`:ref:".
 _ROLE_PATTERN = re.compile(
-    r"(?<!\w):([\w:.+-]+):`((?:[^`\\]|\\.){1,1000})`|(?<![\w`])`((?:[^`\\]|\\.){1,1000})`:([\w:.+-]+):"
+    r"(?<!\w):(?P<role_before>[\w:.+-]+):`(?P<content_after>(?:[^`\\]|\\.){1,1000})`"
+    r"|(?<![\w`])`(?P<content_before>(?:[^`\\]|\\.){1,1000})`:(?P<role_after>[\w:.+-]+):"
 )
 #: A link with its address: "`Tea <tea.org>`_".
-_NAMED_LINK_PATTERN = re.compile(r"(?<![\w`])`((?:[^`<\\]|\\.){0,1000}?)\s*<([^>`]{0,2000})>`__?", re.S)
+_NAMED_LINK_PATTERN = re.compile(
+    r"(?<![\w`])`(?P<label>(?:[^`<\\]|\\.){0,1000}?)\s*<(?P<address>[^>`]{0,2000})>`__?", re.S
+)
 #: A reference to a target: "`green tea`_" or "tea_".
 _REFERENCE_PATTERN = re.compile(
-    r"(?<![\w`])`((?:[^`\\]|\\.){1,1000})`__?(?!\w)|(?<![\w`:./])([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)__?(?![\w`])"
+    r"(?<![\w`])`(?P<phrase>(?:[^`\\]|\\.){1,1000})`__?(?!\w)"
+    r"|(?<![\w`:./])(?P<word>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)__?(?![\w`])"
 )
 _CITATION_PATTERN = re.compile(r"\[([#*]?[\w.-]*|\*)\]_(?!\w)")  # [1]_
 _STRONG_PATTERN = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*(?![\w*])")  # **tea**
-_TITLE_LINK_PATTERN = re.compile(r"(.{0,1000}?)\s*<[^>]*>$", re.S)  # Green tea <tea>
+_TITLE_LINK_PATTERN = re.compile(r"(?P<title>.{0,1000}?)\s*<[^>]*>$", re.S)  # Green tea <tea>
 _SUBSTITUTION_PATTERN = re.compile(r"\|(\S(?:[^|\n]{0,200}\S)?)\|(?:__?)?")  # |name|
 _CODE_ROLES = frozenset(
     (
@@ -422,18 +426,22 @@ class _RestructuredTextParser:
         return [make_table(rows[0], rows[1:])] if rows else []
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Convert inline markup to Markdown, or to text without markup if ``plain``."""
+        """Convert inline markup to Markdown, or to text without markup if ``plain``.
+
+        Code is replaced by placeholders until the end, so that the patterns of other markup do not change it.
+        """
         protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:
-            """Return a placeholder for code, so that the patterns below do not change it."""
+            """Return a placeholder for code."""
             return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_role(match: re.Match[str]) -> str:
             """Return the displayed content of a role, such as ``:func:`~os.path.join```."""
-            role, content = match[1] or match[4], match[2] or match[3]  # the role comes first or last
+            role = match["role_before"] or match["role_after"]
+            content = match["content_after"] or match["content_before"]
             link_match = _TITLE_LINK_PATTERN.fullmatch(content)
-            text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
+            text = (link_match["title"] if link_match and link_match["title"] else content).replace("\\", "")
             if text.startswith(("~", "!")):  # Sphinx shows only the last part of the name, or makes no link
                 text = text[1:].rpartition(".")[2] if text[0] == "~" else text[1:]
             text_before = match.string[max(0, match.start() - 3) : match.start()].removesuffix("\\ ")
@@ -446,10 +454,10 @@ class _RestructuredTextParser:
         if "`" in text:
             text = _LITERAL_PATTERN.sub(lambda match: protect_code(match[1]), text)
             text = _ROLE_PATTERN.sub(render_role, text)
-            text = _NAMED_LINK_PATTERN.sub(lambda match: match[1] or match[2], text)
+            text = _NAMED_LINK_PATTERN.sub(lambda match: match["label"] or match["address"], text)
         if "_" in text:
             text = _CITATION_PATTERN.sub(lambda match: f"[{match[1].lstrip('#')}]", text)
-            text = _REFERENCE_PATTERN.sub(lambda match: match[1] or match[2], text)
+            text = _REFERENCE_PATTERN.sub(lambda match: match["phrase"] or match["word"], text)
         if "`" in text:  # interpreted text without a role
             text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: protect_code(match[1]), text)
         # All emphasis is written with single asterisks, as in the documents of the other readers.

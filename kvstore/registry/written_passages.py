@@ -396,10 +396,10 @@ class WrittenListFact(WrittenFact):
     def convert_item(
         self, item: Any, passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return the text of an item of the list that the model wrote about ``passage``.
+        """Return the text to store for an item of the list that the model wrote about ``passage``.
 
-        Raises ValueError if ``check`` rejects the text, or if ``source``, which holds the sentences of ``passage``,
-        does not support it.
+        ``check`` raises ValueError for an unusable text. ``source`` has the sentences of ``passage``, ready for checks
+        that one of them says what the item says. Raises ValueError if ``check`` does, or if no sentence says it.
         """
 
 

@@ -242,12 +242,12 @@ class WriteTransaction(LmdbView):
         return self._transaction or super()._get_transaction()
 
     def _buffer_changes(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
-        """Add changes of a buffered table to the change buffer; None removes a key.
+        """Add changes of a table to the change buffer, which collects them until they are merged into the tables.
 
-        Once the buffered changes of this transaction exceed a segment (batch), records beyond the last key of a table
-        are written to the table itself. Once they exceed the whole buffer, the buffer is merged into the tables. Raises
-        InputError for an invalid key, CorruptionError if a buffered change does not fit its record. An LMDB error
-        rolls the transaction back.
+        A change is the new value of a key, or None to remove it. Once the changes of this transaction exceed a segment
+        (batch), new keys beyond the last one of a table are written to the table itself. Once they exceed the whole
+        buffer, it is merged. Raises InputError for an invalid key, and CorruptionError if a buffered change does not
+        fit its record. An LMDB error rolls the transaction back.
         """
         self._get_transaction()  # raises an error in another thread, or after the end
         if not changes:
@@ -269,8 +269,8 @@ class WriteTransaction(LmdbView):
         read_stored = self._make_table_reader(table)
         self._owner.page_releaser.count_accesses(len(changes))
         try:
-            # Adds the new value or a patch of each change to ``own_changes``, and to ``chains`` the version chain of
-            # the record: all values and patches that the buffer then has for it.
+            # A change is buffered as the new value or, if that is shorter, as a patch: the difference from the last
+            # value. ``own_changes`` gets that piece; ``chains`` gets all pieces that the buffer then has for the key.
             self._own_bytes += record_changes(
                 changes,
                 committed_buffer.newer_chains,

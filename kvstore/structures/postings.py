@@ -78,6 +78,17 @@ class TermSize(NamedTuple):
     blocks: int
 
 
+class _SizeChange(NamedTuple):
+    """The change of a term's size by the collected changes, and the postings of the term's last block before them.
+
+    A negative number of added postings or blocks is the number of removed ones.
+    """
+
+    last_block_postings: int
+    added_postings: int
+    added_blocks: int
+
+
 class Postings(ViewReader):
     """The postings of one view, a snapshot or a write transaction."""
 
@@ -323,28 +334,27 @@ class PostingWriter(ViewWriter, Postings):
     def _write_sizes(self, terms: Sequence[str], keys: Sequence[bytes]) -> None:
         """Update the stored sizes (numbers of postings and blocks) of changed terms, whose encoded forms are ``keys``.
 
-        The size of a term with a single block is not stored. Most terms of a replaced document keep their sizes,
-        because its new version has them too.
+        The size of a term with a single block is not stored, because its postings can be counted in the block.
         """
-        counts_by_key = {}
-        for key, counts in zip(keys, self._changes.get_counts(terms), strict=True):
-            # The postings of the term's last block before the changes, and the numbers of added postings and blocks.
-            _, added_postings, added_blocks = counts
-            if added_postings or added_blocks:
-                counts_by_key[key] = counts
-        if not counts_by_key:
+        # Most terms of a replaced document keep their sizes, because its new version has them too.
+        changes_by_key = {
+            key: _SizeChange(*counts)
+            for key, counts in zip(keys, self._changes.get_counts(terms), strict=True)
+            if any(counts[1:])  # added or removed postings or blocks
+        }
+        if not changes_by_key:
             return
-        stored_values = self._view.get_many(tables.TERM_COUNTS, list(counts_by_key))
-        size_changes: dict[bytes, bytes | None] = {}
-        for (key, counts), value in zip(counts_by_key.items(), stored_values, strict=True):
-            last_block_postings, added_postings, added_blocks = counts
+        stored_values = self._view.get_many(tables.TERM_COUNTS, list(changes_by_key))
+        changed_values: dict[bytes, bytes | None] = {}  # None: the stored size is removed
+        for (key, change), value in zip(changes_by_key.items(), stored_values, strict=True):
             if value is None:  # the term had one block if it had postings, otherwise none
-                old_size = TermSize(last_block_postings, min(last_block_postings, 1))
+                old_size = TermSize(change.last_block_postings, min(change.last_block_postings, 1))
             else:
                 old_size = _decode_size(key, value)
-            new_size = TermSize(old_size.postings + added_postings, old_size.blocks + added_blocks)
-            if new_size.blocks > 1 and (value is None or new_size != old_size):
-                size_changes[key] = records.pack(new_size)
-            elif new_size.blocks <= 1 and value is not None:
-                size_changes[key] = None
-        self._write_view.change_many(tables.TERM_COUNTS, size_changes)
+            new_size = TermSize(old_size.postings + change.added_postings, old_size.blocks + change.added_blocks)
+            has_several_blocks = new_size.blocks > 1
+            if has_several_blocks and (value is None or new_size != old_size):
+                changed_values[key] = records.pack(new_size)
+            elif not has_several_blocks and value is not None:
+                changed_values[key] = None
+        self._write_view.change_many(tables.TERM_COUNTS, changed_values)

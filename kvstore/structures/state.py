@@ -44,7 +44,7 @@ ChunkSortKey = tuple[str, int]
 
 
 class StatePart(Protocol[Read]):
-    """An additional structure that a system adds to the parts of a state."""
+    """A structure that is declared outside this package, such as an index of a system, and that states can read."""
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ class StatePart(Protocol[Read]):
         ...
 
     def read(self, state: State) -> Read:
-        """Read the data of this structure from a state."""
+        """Return an object that reads the rows of this structure in a state."""
         ...
 
 
@@ -112,9 +112,10 @@ class State(ClosedOnExit):
             state.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return the data that an additional structure (``part``), such as an index, reads from this state.
+        """Return what ``part``, a structure such as the passage graph or an index, reads from this state.
 
-        The result is cached unless it is None.
+        The result is an object with the structure's own reading methods, or None if the structure is not stored. It is
+        cached unless it is None.
         """
         content: Read | None = self._parts.get(part.name)
         if content is None:

@@ -256,7 +256,7 @@ class Evaluation:
         return None
 
     def _evaluate_match(self, condition: IsLike | HasText) -> Bounds | None:
-        """Return the certain and possible matches of a pattern or substring; None if the index cannot evaluate it."""
+        """Return the documents whose field matches a pattern or has a substring; None if the index cannot tell."""
         field = condition.field
         # A pattern also matches a number by its decimal text, unless `same_kind`; a substring matches only texts.
         matches_numbers = isinstance(condition, IsLike) and not condition.same_kind

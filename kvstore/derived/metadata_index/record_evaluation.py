@@ -41,7 +41,8 @@ _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 def make_predicate(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     """Return a predicate on the records of documents in ``state`` that is true if the document satisfies a condition.
 
-    Raises ValueError for a condition that can be unknown (NULL), or that only SQL can express.
+    As in SQL, a condition is true, false or unknown: a comparison with NULL is unknown. Exists makes it false instead.
+    Raises ValueError for a condition that can be unknown, or that only SQL can express.
     """
     match condition:
         case Not(operand):
@@ -57,7 +58,7 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
             return lambda record: _get_value(record, field, state) is not None
         case IsEmptyList(field):
             return lambda record: _get_value(record, field, state) == []
-        case Exists(Unknown()):
+        case Exists(Unknown()):  # a comparison with NULL, which is true for no value
             return lambda record: False
         case Exists(operand):
             return _make_value_predicate(operand, state)

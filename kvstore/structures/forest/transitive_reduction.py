@@ -121,15 +121,14 @@ class TransitiveReduction:
             self._insert_acyclic_edge(child, parent)
 
     def update_strength(self, child: int, parent: int) -> None:
-        """Store the new strength of an edge's evidence after the edge gained or lost one of several assertions.
+        """Break the cycles through an edge again after it gained or lost one of several assertions.
 
-        The strength is stored only if the edge lies on a cycle. It can change which edges of its strongly connected
-        component break the cycles, so these are selected again. A deferred tree is left to
-        :meth:`classify_deferred_trees`.
+        The weakest edges of a cycle are excluded, and the assertions of an edge determine its strength. An edge on no
+        cycle keeps its status. A deferred tree is left to :meth:`classify_deferred_trees`.
         """
         is_deferred = self._defer_if_costly(child)
         if not is_deferred and self._forest.is_on_cycle(child, parent):
-            self._put_cycle_edge(child, parent)
+            self._put_cycle_edge(child, parent)  # stores its new strength
             self._break_cycles(self._find_component_edges(child))
 
     def remove_edge(self, child: int, parent: int) -> None:

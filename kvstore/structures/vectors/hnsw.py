@@ -101,7 +101,7 @@ class NearCodes(NamedTuple):
 
 
 class _RowSelection(NamedTuple):
-    """Ranges of rows, by their first and end rows; of these rows, only the rows of flagged groups are selected."""
+    """Ranges of rows: ``starts`` (included) and ``stops`` (excluded). With ``groups``, only flagged groups count."""
 
     starts: npt.NDArray[np.int64]
     stops: npt.NDArray[np.int64]
@@ -144,11 +144,12 @@ class HnswGraph:
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
         """Return the ``ef`` labels (chunk ids) with the largest cosines with a unit vector, approximately.
 
-        Only ``allowed`` chunks are returned (None: all chunks are allowed). The search follows links (Malkov and
-        Yashunin 2018) if this is faster than comparing all allowed codes, which are quantized vectors. Raises
+        Only ``allowed`` chunks are returned (None: all). The search follows links between near nodes (Malkov and
+        Yashunin 2018) if this is faster than comparing the codes (quantized vectors) of all allowed chunks. Raises
         IndexUnavailableError if a visited node fails its checksum.
         """
         labels = self.rows.labels
+        # A flag for each group of GROUP_SIZE chunk ids, all of one document: 1 if the document is allowed.
         groups = allowed.group_flags if isinstance(allowed, AllowedDocuments) else None
         num_allowed = len(labels) if allowed is None else min(allowed.num_chunks, len(labels))
         can_follow_links = self.is_linked and (allowed is None or groups is not None)
@@ -166,10 +167,10 @@ class HnswGraph:
         return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
 
     def _select_rows(self, allowed: ChunkSet | None) -> _RowSelection:
-        """Return the rows that a search compares with a query to find the nearest of the ``allowed`` chunks.
+        """Return the rows of the ``allowed`` chunks (None: all), which are to be compared with a query.
 
-        The rows are ranges. For many allowed documents, it is a single range, with a flag for each group of chunk ids
-        that says if the group's document is allowed.
+        They are ranges of rows: a range for each of few allowed documents. For many documents, there is a single range
+        with all rows, and a flag for each group of chunk ids is set if the group's document is allowed.
         """
         if isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) <= len(self):
             return _RowSelection(*self._get_ranges(allowed))
