@@ -6,12 +6,21 @@ makes those of statements.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from kvstore.language.statement_completion import SQL_WORDS, Completion, StatementCatalog, complete_statement
 
+from .psql_commands import EQUIVALENTS, find_equivalent
+from .script import COMMAND_PREFIXES
+
 __all__ = ["SQL_WORDS", "Catalog", "Completion", "complete"]
+
+
+#: A character of a path that is special in a command, and one after a backslash.
+_SPECIAL_PATTERN = re.compile(r"[\s'\"\\]")
+_ESCAPED_PATTERN = re.compile(r"\\(.)")
 
 
 class Catalog(StatementCatalog, Protocol):
@@ -37,28 +46,32 @@ class Catalog(StatementCatalog, Protocol):
 def complete(text_before: str, catalog: Catalog) -> list[Completion]:
     """Return completions of the dot command or statement before the cursor, the most likely kinds first."""
     line_start = text_before.rfind("\n") + 1
-    if text_before[:line_start].strip() == "" and text_before[line_start:].startswith("."):
+    if text_before[:line_start].strip() == "" and text_before[line_start:].startswith(COMMAND_PREFIXES):
         return list(_complete_command(text_before, line_start, catalog))
     return complete_statement(text_before, catalog)
 
 
 def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
-    """Yield the completions of the dot command that begins at offset ``start`` of ``text_before``.
+    """Yield the completions of the command that begins at offset ``start`` of ``text_before``: a dot command or psql's.
 
     ``text_before`` is the text before the cursor. Before a space, the name of the command is completed; after it, the
     argument. ``catalog`` lists the names to choose from.
     """
-    command, space, argument = text_before[start + 1 :].partition(" ")
+    command, space, argument = text_before[start:].partition(" ")
     commands = catalog.list_commands()
     if not space:
-        yield from (Completion(f".{name}", start, "command") for name in commands if name.startswith(command))
+        names = [f".{name}" for name in commands] + [f"\\{name}" for name in EQUIVALENTS]
+        yield from (Completion(name, start, "command") for name in names if name.startswith(command))
         return
     argument_start = len(text_before) - len(argument)
-    argument_kind = commands.get(command, "")
+    argument_kind = commands.get((find_equivalent(command) or command).removeprefix("."), "")
     candidates: Sequence[str]
     if argument_kind == "path":
-        candidates = catalog.list_paths(argument)
-    elif argument_kind == "saved":
+        argument = _ESCAPED_PATTERN.sub(r"\1", argument)
+        paths = [_SPECIAL_PATTERN.sub(r"\\\g<0>", path) for path in catalog.list_paths(argument)]
+        yield from (Completion(path, argument_start, argument_kind) for path in paths)
+        return
+    if argument_kind == "saved":
         candidates = catalog.list_saved_queries()
     else:
         candidates_by_kind: Mapping[str, Sequence[str]] = {

@@ -8,6 +8,7 @@ raise a ValueError that lists what is valid.
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import sys
 import threading
@@ -78,6 +79,8 @@ def run_command(console: Console, line: str) -> None:
         raise ValueError(f"{line}: {str(error).lower()}") from None
     if not min_arguments <= len(arguments) <= max_arguments:
         raise ValueError(f"usage: .{command.name} {command.arguments}".rstrip())
+    if command.argument_kind == "path":
+        arguments = [os.path.expanduser(argument) for argument in arguments]
     command.run(console, arguments)
 
 

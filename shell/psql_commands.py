@@ -11,20 +11,26 @@ _MODE = ".mode sets the format of results"
 _TABLES = ".tables lists the tables, .schema NAME or DESCRIBE NAME; shows the columns of one"
 
 #: The commands of psql or pgcli that do the same, with the same argument, as a command of the shell.
-_EQUIVALENTS = {
+EQUIVALENTS = {
+    "?": ".help",
     "d": ".describe",
     "dt": ".describe",
+    "e": ".edit",
+    "echo": ".print",
+    "h": ".help",
+    "i": ".read",
     "n": ".saved",
     "nd": ".unsave",
     "ns": ".save",
+    "o": ".output",
     "q": ".quit",
+    "s": ".history",
     "timing": ".timer",
     "x": ".expanded",
 }
 
 #: The equivalent of each other psql command, by its name without modifiers.
 _REPLACEMENTS = {
-    "?": ".help lists the commands",
     "a": _MODE,
     "c": ".open STORE opens another store",
     "conninfo": ".show shows the store",
@@ -32,19 +38,13 @@ _REPLACEMENTS = {
     "df": "SHOW STRATEGIES; lists the strategies",
     "di": "SHOW INDEXES; lists the indexes",
     "dv": _TABLES,
-    "e": ".edit edits the last statement",
-    "echo": ".print TEXT prints text",
     "g": "a statement ends with ;",
-    "h": ".help lists the commands, SHOW TABLES; lists the tables",
     "H": _MODE,
-    "i": ".read FILE runs a script",
     "ir": ".read FILE runs a script",
     "l": "a store is a folder; .open STORE opens another",
-    "o": ".output FILE sends results to a file",
     "p": ".edit shows the last statement",
     "prompt": ".parameter NAME VALUE sets the value of :NAME",
     "pset": _MODE,
-    "s": ".history shows the last statements",
     "set": ".parameter NAME VALUE sets the value of :NAME",
     "t": _MODE,
     "watch": ".watch SECONDS repeats the last statement",
@@ -58,7 +58,7 @@ def find_equivalent(line: str) -> str | None:
     ('.describe chunks', '.expanded', None)
     """
     word, _, argument = line.removeprefix("\\").rstrip("; ").partition(" ")
-    command = _EQUIVALENTS.get(word.rstrip("+S"))  # + and S are modifiers
+    command = EQUIVALENTS.get(word.rstrip("+S"))  # + and S are modifiers
     argument = argument.strip()
     if command is None or (command == ".quit" and argument):
         return None

@@ -166,16 +166,27 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 def _is_complete_input(text: str) -> bool:
     """True if Enter runs the typed text: it is a dot command, or only questions and complete statements.
 
-    A question after ASK without quotes is complete, too, so that its error is reported immediately.
+    A question after ASK without quotes is complete, too, and so is a text whose first word begins no statement: their
+    errors are reported immediately.
     """
     statements = _expand_shortcuts(text).rstrip()
     if statements.lstrip().startswith(COMMAND_PREFIXES) or find_unquoted_question(text) is not None:
+        return True
+    if _begins_with_invalid_word(statements):
         return True
     while True:  # drop the command lines at the end, which need no semicolon
         before, _, last_line = statements.rpartition("\n")
         if not before or not last_line.startswith(COMMAND_PREFIXES):
             return is_complete(statements)
         statements = before.rstrip()
+
+
+def _begins_with_invalid_word(text: str) -> bool:
+    """True if the first token is a word that begins no statement."""
+    for token in iter_tokens(text):
+        if token.kind not in ("space", "comment", "semicolon"):
+            return token.kind == "word" and not language.list_expected_terminals(token.text)
+    return False
 
 
 def _expand_shortcuts(text: str) -> str:

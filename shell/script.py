@@ -141,7 +141,7 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     A question that ends with neither ``?`` nor ``;`` continues, except before a complete statement whose first word is
     in capitals: words such as *show* and *with* also occur in questions. A statement may continue after this line.
     """
-    is_ended = question.endswith(("?", ";"))
+    is_ended = question.endswith(("?", "？", "؟", ";"))
     while text.startswith((" ", "\t"), line_start):
         line_start += 1
     line_end = text.find("\n", line_start)

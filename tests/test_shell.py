@@ -446,7 +446,7 @@ class SmallCatalog:
         return [key for key in ("hr/leave", "hr/pay") if key.startswith(prefix)][:limit]
 
     def list_paths(self, prefix: str) -> Sequence[str]:
-        return [path for path in ("docs/", "data.csv") if path.startswith(prefix)]
+        return [path for path in ("docs/", "data.csv", "~/my data.sql") if path.startswith(prefix)]
 
     def list_commands(self) -> Mapping[str, str]:
         return {command.name: command.argument_kind for command in COMMANDS.values()}
@@ -518,6 +518,10 @@ def list_completions(before: str) -> list[str]:
         (".timer o", ["on", "off"]),
         (".read d", ["docs/", "data.csv"]),
         (".schema ch", ["chunks"]),
+        (r"\d ch", ["chunks"]),
+        (r"\dt", [r"\dt"]),
+        (r"\n b", ["big"]),
+        (r"\i ~/my\ d", [r"~/my\ data.sql"]),
         (".quit ", []),
     ],
 )
@@ -692,6 +696,11 @@ def test_a_long_paste_after_a_question_is_read_only_a_few_times(
         ("who rings it\nWITH the owner's bell;", "ASK 'who rings it WITH the owner''s bell';"),
         ("who rings it?\nhelp ;\n\\?", "ASK 'who rings it?';\n.help\n\\?"),
         ("\n" * 300 + "who rings it?", "ASK 'who rings it?';"),
+        ("Tell me about the bell", "ASK 'Tell me about the bell';"),
+        ("list the keepers\n", "ASK 'list the keepers';"),
+        ("Wer läutet die Glocke?", "ASK 'Wer läutet die Glocke?';"),
+        ("谁敲钟？\nSELECT 1;", "ASK '谁敲钟？';\nSELECT 1;"),
+        ("¿Quién toca?\n¿Cuándo toca?", "ASK '¿Quién toca?';\nASK '¿Cuándo toca?';"),
     ],
 )
 def test_pasted_questions_end_before_statements(text: str, statements: str) -> None:
@@ -703,6 +712,12 @@ def test_an_unfinished_statement_after_a_question_is_not_run() -> None:
     text = "who rings it?\nSELECT key"
     assert _expand_shortcuts(text) == "ASK 'who rings it?';\nSELECT key"
     assert not _is_complete_input(text) and _is_complete_input(f"{text};")
+
+
+@pytest.mark.parametrize("text", ["parental leave", "SELEC 1", "-- a note\nclear"])
+def test_a_word_that_begins_no_statement_is_reported_at_once(text: str) -> None:
+    assert _is_complete_input(text), "no further line makes it valid"
+    assert not _is_complete_input("-- a note\nSELECT 1") and not _is_complete_input("(SELECT 1")
 
 
 @pytest.mark.slow
@@ -1088,17 +1103,25 @@ def test_commands_of_psql_do_what_they_do_there(
         r"\x off",
         r"\timing on",
         "SELECT 2 AS two;",
+        r"\h select",
+        r"\o rows.txt",
+        "SELECT 3 AS three;",
+        r"\o",
+        r"\i ~/four.sql",
         r"\q",
         "SELEC;",
     ]
     Path("script.sql").write_text("\n".join(lines))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Path("four.sql").write_text("SELECT 4 AS four;")
     assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 0
     out, error = capsys.readouterr()
     assert out.startswith("column\ttype\tindex\nid\tINTEGER\tequality, range\n")
     assert "\ndocuments\tstored documents" in out
-    assert out.endswith("one = 1\ntwo\n2\n")
+    assert out.endswith("one = 1\ntwo\n2\nSELECT ...\nfour\n4\n")
+    assert Path("rows.txt").read_text() == "three\n3\n"
     assert error.splitlines()[:3] == ["expanded display on", "expanded display off", "timer on"]
-    assert error.count(" ms") == 1
+    assert error.count(" ms") == 3
 
 
 def test_statements_are_saved_under_names(
@@ -1209,6 +1232,7 @@ def test_a_command_of_psql_is_answered_with_the_equivalent(
     assert _is_complete_input("ASK who rings the bell"), "without quotes no further line makes it valid"
     assert not _is_complete_input("ASK"), "the question may stand on the next line"
     assert not _is_complete_input("SELECT key")
-    assert {command.removeprefix(".") for command in psql_commands._EQUIVALENTS.values()} <= set(COMMANDS)
+    assert not _is_complete_input("select key from documents limit?"), "this question mark is a parameter"
+    assert {command.removeprefix(".") for command in psql_commands.EQUIVALENTS.values()} <= set(COMMANDS)
     commands = {word for text in psql_commands._REPLACEMENTS.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
     assert commands <= set(COMMANDS)
