@@ -132,8 +132,8 @@ def _refine_centers(vectors: MapVectors, centers: MapVectors) -> MapVectors:
     """
     for _ in range(_NUM_STEPS):
         clusters = np.argmax(vectors @ centers.T, 1)
-        sums = np.zeros_like(centers)
-        np.add.at(sums, clusters, vectors)
+        is_member = (clusters == np.arange(len(centers))[:, None]).astype(np.float32)
+        sums = is_member @ vectors  # much faster than np.add.at
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         next_centers = np.where(norms > 0, sums / np.maximum(norms, _MIN_LENGTH), centers).astype(np.float32)
         if np.allclose(next_centers, centers, atol=1e-5):  # they no longer move
@@ -195,10 +195,12 @@ def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
     if len(members) < 2:
         return axes, 1.0
     sample = members[:: -(-len(members) // _MAX_MEMBERS)]  # a step rounded up, for at most _MAX_MEMBERS
-    _, _, directions = np.linalg.svd(sample - sample.mean(0), full_matrices=False)
-    axes[:, : len(directions[:2])] = directions[:2].T
+    centered = sample - sample.mean(0)
+    # The eigenvectors of the covariance, in ascending order, are computed much faster than the singular vectors.
+    _, directions = np.linalg.eigh((centered.T @ centered).astype(np.float64))
+    axes[:, : len(directions[:2])] = directions[:, ::-1][:, :2]
     _fix_signs(axes)
-    scale = float(np.linalg.norm((sample - sample.mean(0)) @ axes, axis=1).mean())
+    scale = float(np.linalg.norm(centered @ axes, axis=1).mean())
     return axes, max(scale, 1e-6)  # not 0, because it is a divisor
 
 
