@@ -55,6 +55,37 @@ def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
     assert len(few.nodes) == 3 and few.num_omitted > 0
 
 
+def test_the_topics_of_an_entity_are_counted_in_one_pass(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    entity_page = pytest.importorskip("kvstore.integrations.explore.entity_page")
+    store.create_index("topics")
+    queries = []
+    query = Store.query
+    monkeypatch.setattr(Store, "query", lambda *arguments: queries.append(arguments[1:]) or query(*arguments))
+    (topic, *_) = entity_page._list_topics(store, "Darjeeling")
+    monkeypatch.undo()
+    assert topic["chunks"] >= 1 and topic["title"]
+    (num_members,) = store.query("SELECT count(*) FROM topic_members").fetchone()
+    plan = store.execute("EXPLAIN ANALYZE " + queries[-1][0], queries[-1][1]).fetchall()
+    reads = {detail: rows for step, detail, rows, *_ in plan if step == "read"}
+    assert 0 < reads["topic_members"] <= num_members and reads["topics"] <= 5
+
+
+@pytest.mark.parametrize("lookup_cost", [0, 10**9])
+def test_names_have_their_numbers_of_documents(store: Store, monkeypatch: pytest.MonkeyPatch, lookup_cost: int) -> None:
+    names_page = pytest.importorskip("kvstore.integrations.explore.names_page")
+    page_module = pytest.importorskip("kvstore.integrations.explore.page")
+    monkeypatch.setattr(names_page, "_LOOKUP_COST", lookup_cost)
+    counts = {
+        row["name"]: row["documents"]
+        for row in names_page.build_content(page_module.PageRequest(store, "", []))["rows"]
+    }
+    assert (counts["Darjeeling"], counts["Robert Fortune"], counts["Ports"]) == (2, 3, 0)
+    # A store with too many mentions has the page without these numbers.
+    monkeypatch.setattr(names_page, "_count_documents", lambda request, rows: None)
+    rows = names_page.build_content(page_module.PageRequest(store, "", []))["rows"]
+    assert {row["documents"] for row in rows} == {None} and rows[0]["mentions"] > 0
+
+
 def test_a_tree_is_drawn_alone(store: Store) -> None:
     network = build_network_around(store, "West Bengal", tree="places", depth=2)
     assert {join.source for join in network.edges} == {"Darjeeling", "Calcutta", "Happy Valley"}

@@ -112,6 +112,17 @@ def test_subjects_are_topics(topic_store: kvstore.Store) -> None:
     assert topic_store.outline("topics", depth=2)[0].count == fetch_rows(topic_store, "EXPAND TOPICS")[0][2]
 
 
+def test_a_topic_is_found_without_the_others(topic_store: kvstore.Store) -> None:
+    topics = {row[0]: row for row in fetch_rows(topic_store, "SELECT * FROM topics")}
+    assert len(topics) > 2
+    for topic, row in topics.items():
+        query = f"SELECT * FROM topics WHERE topic = {topic}"
+        assert fetch_rows(topic_store, query) == [row]
+        reads = [(detail, rows) for step, detail, rows, *_ in fetch_rows(topic_store, f"EXPLAIN ANALYZE {query}")]
+        assert ("topics", 1) in reads
+    assert fetch_rows(topic_store, "SELECT * FROM topics WHERE topic IN (-1, 99999)") == []
+
+
 def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(topic_store: kvstore.Store) -> None:
     topic_store.delete("bees-1")
     topic_store.put("tea-9", make_text("tea", 9))

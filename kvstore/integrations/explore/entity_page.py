@@ -87,14 +87,15 @@ def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """
     if "topics" not in list_built_indexes(store):
         return []
-    # Chunks are ids in mentions, but ordinals in topic_members.
+    # Chunks are ids in mentions, but ordinals in topic_members. Each of the two tables is read once: a join would read
+    # topic_members for every chunk.
     counts = store.query(
-        "WITH named AS (SELECT DISTINCT document, chunk FROM mentions WHERE entity = ?), "
-        "numbered AS (SELECT named.document AS document, ordinal FROM named JOIN chunks ON chunks.id = named.chunk) "
-        "SELECT topics.topic, title, count(*) AS chunks FROM topic_members "
-        "JOIN numbered ON numbered.document = topic_members.document AND numbered.ordinal = topic_members.chunk "
-        "JOIN topics ON topics.topic = topic_members.topic WHERE topic_members.tree = 'similarity' "
-        "GROUP BY topics.topic ORDER BY count(*) DESC, topics.topic LIMIT 5",
+        "WITH counts AS MATERIALIZED (SELECT topic, count(*) AS chunks FROM topic_members WHERE tree = 'similarity' "
+        "AND (document, chunk) IN (SELECT chunks.document, ordinal FROM "
+        "(SELECT DISTINCT chunk FROM mentions WHERE entity = ?) AS named JOIN chunks ON chunks.id = named.chunk) "
+        "GROUP BY topic ORDER BY count(*) DESC, topic LIMIT 5) "
+        "SELECT counts.topic, title, counts.chunks FROM counts JOIN topics ON topics.topic = counts.topic "
+        "ORDER BY counts.chunks DESC, counts.topic",
         (name,),
     )
     return [{"topic": topic, "title": title, "chunks": chunks} for topic, title, chunks in counts]

@@ -59,25 +59,29 @@ class RowQuery:
         """Return each ``value`` of a column with its ``count``, the number of rows; ``order`` is an SQL order."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
-    def build_page(self, columns: str, order: str, *, details: str = "") -> PageContent:
+    def build_page(self, columns: str, order: str, *, details: str = "", key: str = "") -> PageContent:
         """Return the rows of the requested page, the number of all rows, the page number and the size of a page.
 
         ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. ``details`` are further columns, which are
-        computed only for the rows of the page.
+        computed only for the rows of the page. With ``key``, a column by which the table finds rows, this is true of
+        all columns that ``order`` does not contain.
         """
         page = self._request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
         count = self.query("count(*) AS count")[0]["count"]
         suffix = f"ORDER BY {order} LIMIT ? OFFSET ?"
         if details:  # the conditions and the limit belong to the inner SELECT, which the suffix closes
             columns, suffix = f"*, {details} FROM (SELECT {columns}", f"{suffix})"
+        if key:
+            columns = f"{columns} FROM {self._table} WHERE {key} IN (SELECT {key}"
+            suffix = f"{suffix}) ORDER BY {order}"
         rows = self.query(columns, suffix, (self._size, (page - 1) * self._size))
         return {"rows": rows, "count": count, "page_number": page, "page_size": self._size}
 
 
-def build_index_page(request: PageRequest, index: str, columns: str, order: str) -> PageContent:
+def build_index_page(request: PageRequest, index: str, columns: str, order: str, *, key: str = "") -> PageContent:
     """Return a page of the rows of an index, filtered by the request's ``q`` (in title or text) and ``level``.
 
-    ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. If the index is not built, the content has
+    The other arguments are those of :meth:`RowQuery.build_page`. If the index is not built, the content has
     only ``is_built`` False and the number of documents.
     """
     if index not in list_built_indexes(request.store):
@@ -88,5 +92,5 @@ def build_index_page(request: PageRequest, index: str, columns: str, order: str)
     level = request.get_text("level")
     if level:
         rows.add_condition("level = ?", request.get_number("level", 0))
-    content = rows.build_page(columns, order)
+    content = rows.build_page(columns, order, key=key)
     return content | {"index": index, "is_built": True, "q": text, "level": level, "levels": levels}

@@ -17,7 +17,7 @@ def build_list(request: PageRequest) -> PageContent:
 
     They are in order of tree and level, both descending; within a level, the largest come first.
     """
-    return build_index_page(request, "topics", _COLUMNS, "tree DESC, level DESC, chunks DESC, topic")
+    return build_index_page(request, "topics", _COLUMNS, "tree DESC, level DESC, chunks DESC, topic", key="topic")
 
 
 def build_topic(request: PageRequest) -> PageContent:

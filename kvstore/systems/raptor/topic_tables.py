@@ -6,39 +6,49 @@ In: one state of the store. Out: rows; no rows if the index does not exist.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...registry.sql_table import make_list_table
+from ...registry.sql_table import SqlTable, TableRows, make_list_table
 from ...registry.table_reader import TableReader
 from ...structures.indexes.generations import bind_generation
 from .topic_index import TOPICS
 from .topics import Topics
 
 
-def _iter_topic_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the ``topics`` SQL table, in the order of its columns; topics without chunks are omitted.
+class _TopicRow(NamedTuple):
+    """A row of the ``topics`` SQL table: a topic of an index."""
+
+    topics: Topics
+    id: int
+
+
+def _iter_topic_rows(reader: TableReader) -> TableRows:
+    """Yield the rows of the ``topics`` SQL table; topics without chunks are omitted.
 
     There are no rows without a ``topics`` index.
     """
     topics = bind_generation(reader.state, TOPICS)
-    if topics is None:
-        return
-    for topic_id, topic in topics.iter_stored():
-        if topics.is_visible(topic_id):
-            model_text = topics.get_written_text(topic_id)
-            chunks = topics.list_chunks(topic_id)
-            yield (
-                topic_id,
-                topic.level,
-                topic.parent,
-                topics.get_title(topic_id),
-                len(chunks),
-                len({record.document for record in reader.state.chunks.get_many(chunks)}),
-                topics.is_stale(topic_id),
-                None if model_text is None else model_text.model,
-                topics.get_text(topic_id),
-                _get_tree_name(topics, topic_id),
-            )
+    if topics is not None:
+        yield from (_TopicRow(topics, topic) for topic in range(len(topics)) if topics.is_visible(topic))
+
+
+def _find_topic(reader: TableReader, topic: int) -> TableRows:
+    """Yield the row of a topic, if it exists."""
+    topics = bind_generation(reader.state, TOPICS)
+    if topics is not None and 0 <= topic < len(topics) and topics.is_visible(topic):
+        yield _TopicRow(topics, topic)
+
+
+def _count_documents(reader: TableReader, row: _TopicRow) -> int:
+    """Return the number of documents that the chunks of a topic belong to."""
+    chunks = row.topics.list_chunks(row.id)
+    return len({record.document for record in reader.state.chunks.get_many(chunks)})
+
+
+def _get_model(row: _TopicRow) -> str | None:
+    """Return the name of the language model that wrote the text of a topic; None if the text is extractive."""
+    text = row.topics.get_written_text(row.id)
+    return None if text is None else text.model
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[Any, ...]]:
@@ -69,22 +79,24 @@ def _get_tree_name(topics: Topics, topic: int) -> str:
 
 
 TABLES = (
-    make_list_table(
+    SqlTable(
         "topics",
         "topics in the topics index; level 0 is the finest; stale is true if a chunk was added or deleted later",
         {
-            "topic": "INTEGER",
-            "level": "INTEGER",
-            "parent": "INTEGER",
-            "title": "TEXT",
-            "chunks": "INTEGER",
-            "documents": "INTEGER",
-            "stale": "INTEGER",
-            "written_by": "TEXT",
-            "text": "TEXT",
-            "tree": "TEXT",
+            "topic": ("INTEGER", lambda reader, row, record: row.id),
+            "level": ("INTEGER", lambda reader, row, record: int(row.topics.trees.levels[row.id])),
+            "parent": ("INTEGER", lambda reader, row, record: row.topics.trees.get_parent(row.id)),
+            "title": ("TEXT", lambda reader, row, record: row.topics.get_title(row.id)),
+            "chunks": ("INTEGER", lambda reader, row, record: row.topics.count_chunks(row.id)),
+            "documents": ("INTEGER", lambda reader, row, record: _count_documents(reader, row)),
+            "stale": ("INTEGER", lambda reader, row, record: row.topics.is_stale(row.id)),
+            "written_by": ("TEXT", lambda reader, row, record: _get_model(row)),
+            "text": ("TEXT", lambda reader, row, record: row.topics.get_text(row.id)),
+            "tree": ("TEXT", lambda reader, row, record: _get_tree_name(row.topics, row.id)),
         },
-        _iter_topic_rows,
+        scan=_iter_topic_rows,
+        get_rowid=lambda reader, row: row.id + 1,
+        equality_lookups={"topic": _find_topic},
     ),
     make_list_table(
         "topic_members",
