@@ -395,7 +395,7 @@ def test_failures_other_than_damage_lose_nothing(store: kvstore.Store, monkeypat
         raise errors.LanguageError("the pipeline is not installed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("kvstore.changes.repair.derive", fail_without_pipeline)
+        patch.setattr("kvstore.changes.repair.extract_document", fail_without_pipeline)
         with pytest.raises(errors.LanguageError):
             store.repair()
     assert store.keys() == ["a", "b", "c", "own"]
