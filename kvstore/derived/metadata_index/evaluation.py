@@ -65,7 +65,7 @@ from .metadata_encoding import (
     is_exact_decimal,
 )
 from .metadata_structure import METADATA, MetadataIndex
-from .pattern_matching import MAX_PATTERN_CHARS, list_prefixes, make_pattern_matcher, make_substring_matcher
+from .pattern_matching import ValueMatcher, make_value_matcher
 
 
 class Bounds(NamedTuple):
@@ -175,7 +175,7 @@ class Evaluation:
         return mask
 
     def _complement(self, bounds: Bounds) -> Bounds:
-        """Return the certain and possible matches of the negation of a condition with the matches ``bounds``.
+        """Return the matches of the negation of a condition; ``bounds`` are the matches of the condition itself.
 
         The condition must be true or false for every document, never unknown (NULL).
         """
@@ -256,26 +256,21 @@ class Evaluation:
         return None
 
     def _evaluate_match(self, condition: IsLike | HasText) -> Bounds | None:
-        """Return the documents whose field matches a pattern or has a substring; None if the index cannot tell."""
-        field = condition.field
-        # A pattern also matches a number by its decimal text, unless `same_kind`; a substring matches only texts.
-        matches_numbers = isinstance(condition, IsLike) and not condition.same_kind
-        if isinstance(condition, HasText):
-            prefixes, matches = [""], make_substring_matcher(condition.text, condition.ignores_case)
-        else:
-            pattern, glob = condition.pattern, condition.glob
-            # Brackets of GLOB are left to SQLite: `make_pattern_matcher` matches them literally.
-            if len(pattern) > MAX_PATTERN_CHARS or "\0" in pattern or (glob and "[" in pattern):
-                return None
-            prefixes, matches = list_prefixes(pattern, glob), make_pattern_matcher(pattern, glob)
+        """Return the documents whose field matches a pattern or contains a text (certain and possible matches).
+
+        Returns None if the index cannot evaluate the pattern, or does not have the field.
+        """
+        field, matcher = condition.field, make_value_matcher(condition)
+        if matcher is None:
+            return None
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
-            return self._evaluate_values(
-                field, lambda field_prefix: self._match_texts(field_prefix, prefixes, matches, matches_numbers)
-            )
+            # A pattern also matches a number by its decimal text, unless `same_kind`; a substring matches only texts.
+            matches_numbers = isinstance(condition, IsLike) and not condition.same_kind
+            return self._evaluate_values(field, lambda prefix: self._match_texts(prefix, matcher, matches_numbers))
         if field.name == "changed":
-            return self._match_change_times(matches)
+            return self._match_change_times(matcher.matches)
         if field.name == "key":
-            return self._match_keys(prefixes, matches)
+            return self._match_keys(matcher)
         return None
 
     def _evaluate_values(self, field: Field, evaluate_prefix: Callable[[bytes], Bounds]) -> Bounds | None:
@@ -358,29 +353,27 @@ class Evaluation:
         certain |= self._index.find_matching(low_key, high_key + b"\xff", is_certain)
         return Bounds(certain, certain | self._index.find_matching(low_key, high_key + b"\xff", is_possible))
 
-    def _match_texts(
-        self, field_prefix: bytes, prefixes: list[str], matches: Callable[[str], bool], matches_numbers: bool
-    ) -> Bounds:
-        """Return the documents with a text of a field for which ``matches`` is true.
+    def _match_texts(self, field_prefix: bytes, matcher: ValueMatcher, matches_numbers: bool) -> Bounds:
+        """Return the documents with a text of a field that matches.
 
-        The index keys of the field's values begin with ``field_prefix``. All matching texts begin with one of
-        ``prefixes``. With ``matches_numbers``, an integer matches as its text, and a float is a possible match.
+        The index keys of the field's values begin with ``field_prefix``. With ``matches_numbers``, an integer matches
+        as its text, and a float is a possible match.
         """
 
         # SQLite matches a number as its text, which equals Python's text only for integers; a float may match.
         def is_matching_number(key: bytes) -> bool:
             """True if a key has, after ``field_prefix``, an integer whose decimal text matches."""
             number = decode_value(key[len(field_prefix) :])
-            return isinstance(number, int) and matches(str(number))
+            return isinstance(number, int) and matcher.matches(str(number))
 
         def is_matching_text(key: bytes) -> bool:
             """True if the text in a key, after ``field_prefix``, matches."""
-            return matches(str(decode_value(key[len(field_prefix) :])))
+            return matcher.matches(str(decode_value(key[len(field_prefix) :])))
 
         certain = self._index.make_empty_mask()
         if matches_numbers:
             certain |= self._index.find_matching(field_prefix + NUMBER, field_prefix + TEXT, is_matching_number)
-        for prefix in prefixes:
+        for prefix in matcher.prefixes:
             bound = field_prefix + TEXT + prefix.encode()
             certain |= self._index.find_matching(bound, _make_end_key(bound), is_matching_text)
         if not matches_numbers:
@@ -423,17 +416,16 @@ class Evaluation:
         low_key, high_key = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
         return self._scan_keys(low_key, high_key, lambda document_key: COMPARISONS[operator](document_key, key))
 
-    def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
-        """Return the documents for whose key ``matches`` is true. Every such key begins with one of ``prefixes``."""
-        ranges = ((prefix.encode(), _make_end_key(prefix.encode()) if prefix else None) for prefix in prefixes)
-        all_bounds = (self._scan_keys(low_key, high_key, matches) for low_key, high_key in ranges)
+    def _match_keys(self, matcher: ValueMatcher) -> Bounds:
+        """Return the documents whose key matches. Only the range of keys with each prefix is scanned."""
+        ranges = ((prefix.encode(), _make_end_key(prefix.encode()) if prefix else None) for prefix in matcher.prefixes)
+        all_bounds = (self._scan_keys(low_key, high_key, matcher.matches) for low_key, high_key in ranges)
         return reduce(partial(_combine_bounds, np.logical_or), all_bounds)
 
     def _scan_keys(self, low_key: bytes, high_key: bytes | None, matches: Callable[[str], bool]) -> Bounds:
-        """Return the documents for whose key ``matches`` is true.
+        """Return the documents with a key from ``low_key`` to ``high_key`` (None: no limit) that ``matches`` accepts.
 
-        All such keys are between ``low_key`` and ``high_key`` (None: no limit). Only the prefix of a long key is
-        stored, so its document is a possible match.
+        Only the prefix of a long key is stored, so its document is a possible match.
         """
         matching_documents, possible_documents = list[int](), list[int]()
         last_key = None if high_key is None else high_key[:LONG_KEY_PREFIX]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import product
+from typing import NamedTuple
+
+from .conditions import HasText, IsLike
 
 #: The longest pattern, in characters, that the index evaluates.
 MAX_PATTERN_CHARS = 1000
@@ -13,6 +16,27 @@ _MAX_PREFIX_CHARS = 64
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 #: The most case variants of a pattern's prefix that are searched.
 _MAX_PATTERN_CASES = 64
+
+
+class ValueMatcher(NamedTuple):
+    """The texts that satisfy a condition: ``matches`` is true for them, and each begins with one of ``prefixes``."""
+
+    prefixes: list[str]
+    matches: Callable[[str], bool]
+
+
+def make_value_matcher(condition: IsLike | HasText) -> ValueMatcher | None:
+    """Return the matcher of a pattern or substring; None for a pattern that only SQLite can evaluate.
+
+    Such a pattern is very long, or has a NUL or, in GLOB, a bracket, which :func:`make_pattern_matcher` would match
+    literally.
+    """
+    if isinstance(condition, HasText):
+        return ValueMatcher([""], make_substring_matcher(condition.text, condition.ignores_case))
+    pattern, glob = condition.pattern, condition.glob
+    if len(pattern) > MAX_PATTERN_CHARS or "\0" in pattern or (glob and "[" in pattern):
+        return None
+    return ValueMatcher(list_prefixes(pattern, glob), make_pattern_matcher(pattern, glob))
 
 
 def make_substring_matcher(text: str, ignores_case: bool = False) -> Callable[[str], bool]:
