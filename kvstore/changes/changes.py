@@ -45,7 +45,7 @@ from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
 
 @dataclass(frozen=True, slots=True)
 class _LinkingContext(ChangeContext):
-    """The context in which facts are stored. ``linker`` has more methods than facts use, which only link tree nodes."""
+    """The context in which facts are stored. Facts use ``linker`` only to link the nodes of trees."""
 
     linker: Linker
 
@@ -128,8 +128,8 @@ class Changes:
     ) -> None:
         """Write and link the new documents, facts, derived parts and records of files; count new links of trees.
 
-        ``ids`` has the entities of the names that they make known, by key (normal form). ``names`` has the slots in
-        which the records of these entities count the statements that make them known.
+        ``ids`` has the entities of the names that they make known, by key (normal form). ``names`` has the slots of
+        these entities; a slot counts the statements that make a name known with one spelling and kind.
         """
         linker = context.linker
         for new_document in pending.new_documents:
@@ -179,8 +179,8 @@ class Changes:
         """Write a new document, its introductions and its relations, and link it to the names in it.
 
         An introduction is a statement that makes a name known. Linking may be deferred. ``ids`` has the entities of the
-        introduced names, by key (normal form). ``names`` has the index of the slot of the entity's record that counts
-        each introduction.
+        introduced names, by key (normal form). ``names`` has the slot of each introduction: its counter in the record
+        of the entity.
         """
         extracted = new_document.extracted
         record, sections = self._contents.store(new_document)

@@ -363,10 +363,10 @@ class _Checker:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
 
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
-        """Yield a sentence for each fact of a kind whose document does not exist, or that introduces an unknown name.
+        """Yield a sentence for each fact of a kind with a missing document, or with a name that is not known.
 
-        An introduction is a statement that makes a name known. Introductions are counted by entity, spelling and kind
-        of name, for the check of the entities.
+        A fact makes its names known (it introduces them), so an unknown name is a fault. Introductions are counted by
+        entity, spelling and kind of name, for the check of the entities.
         """
         if isinstance(fact, DocumentFact):
             for row_key, _ in self._state.lmdb.scan(fact.tables[0]):

@@ -131,9 +131,8 @@ def complete_pending(
 ) -> None:
     """Derive and embed, in place, the missing data of pending changes, so that they can be applied to a state.
 
-    This covers the documents, which are derived together, and the derived parts of stored documents whose facts
-    changed. ``find_vectors`` takes a document key and texts, and returns the known vectors of these texts (None: no
-    vectors are known).
+    This covers the new documents, and the derived parts of stored documents with changed facts. ``find_vectors`` takes
+    a document key and texts, and returns the known vectors of these texts (None: no vectors are known).
     """
     for document in derive_documents(pending.new_documents, state.settings):
         pending.documents[document.document.key] = document

@@ -99,9 +99,9 @@ class MaintainedIndexBuilder(IndexFiller):
         self._environment.write_with_growth(lambda view: _finish_drop(index, view))
 
     def _derive_batch(self, index: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
-        """Return the data (a part) that the index derives from each of the next documents that it has not reached.
+        """Derive the data (parts) of an index for the next batch of documents without such data.
 
-        The result is one batch of documents. ``record`` has the progress of the index.
+        ``record`` has the progress of the index.
         """
         stored_derivation = _find_stored_derivation(index, snapshot)
         batch: list[_DerivedDocument] = []

@@ -312,9 +312,8 @@ class Linker:
     def _schedule_recounts(self, chunks: Mapping[int, Sequence[int]]) -> None:
         """Add chunks (ids by document) to the delta, with their texts and mentions, so that mentions are counted again.
 
-        These chunks mentioned a removed name that contained another name ("New York" and "York"), which now counts as a
-        separate mention. The chunks of a document that the delta reports as changed anyway are only marked as
-        changed.
+        A removed name in these chunks contained another one ("New York" and "York"), which counts separately from now
+        on. If the delta has chunks of the document as changed anyway, its chunks are only marked as changed.
         """
         for document, record in self._state.documents.get_many(chunks).items():
             if document in self._changed_chunks or _has_markup(record.title):
@@ -332,9 +331,9 @@ class Linker:
             )
 
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
-        """Mark chunks of a document whose facts or names changed, so that derived structures are updated for them.
+        """Mark chunks of a document for the update of derived structures, because their facts or names changed.
 
-        Does nothing for a new document: the delta, from which these structures are updated, has all its chunks.
+        Does nothing for a new document, because the delta (the input of that update) has all its chunks anyway.
         """
         if document not in self._new_documents:
             self._changed_chunks.setdefault(document, set()).update(chunks)

@@ -54,8 +54,8 @@ class NameChanges:
     def withdraw_all(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
         """Record that documents no longer make names known; return the key (normal form) of each entity.
 
-        Each of their ``introductions`` is a pair: the entity, and the index of a slot in its record. A slot counts the
-        introductions of the name with one spelling and kind.
+        ``introductions`` are pairs of an entity and the index of a slot in its record. A slot counts the statements
+        that make the name known with one spelling and kind.
         """
         self._load_records([entity for entity, _ in introductions])
         for entity, slot in introductions:

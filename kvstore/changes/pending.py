@@ -86,7 +86,7 @@ class EmbeddedPart(NamedTuple):
 
 
 class MetadataChange(NamedTuple):
-    """The new metadata of a stored document that is otherwise unchanged, and the digest of the document with it."""
+    """The new metadata of a stored document without other changes, and the document's new digest."""
 
     meta: dict[str, Any]
     digest: bytes
@@ -97,10 +97,9 @@ class PendingChanges:
     """Changes to documents and other facts, each by its key; None deletes the value of a key.
 
     ``facts`` has the changes of each other kind of fact, by its name. A fact of a document belongs to a stored document
-    or to one of ``documents``. ``origins`` has the folder in which an otherwise unchanged document was last found, and
-    ``metadata`` the new metadata of otherwise unchanged documents. ``files`` are files whose last document is in these
-    changes, each with the digests of its documents. ``size`` is the number of chunks plus the estimated sizes of other
-    facts.
+    or to one of ``documents``. ``origins`` (the folder in which a document was last found) and ``metadata`` have
+    documents without other changes. ``files`` are files that are complete with these changes, each with the digests of
+    its documents. ``size`` is the number of chunks plus the estimated sizes of other facts.
     """
 
     documents: dict[str, PendingDocument | None] = field(default_factory=dict)

@@ -131,12 +131,12 @@ class NounPhrases:
         return terms
 
     def _make_phrase_terms(self, index: int, name: str) -> list[Term]:
-        """Return the terms (candidates for names) of a noun phrase of several words.
+        """Return the terms (candidates for names) of a noun phrase of several words; empty if it cannot be a name.
 
-        ``name`` is its name, and ``index`` the index of its main noun. The terms are the name and, if it differs, the
-        phrase as written: the name is in the singular, which is not always in the text. A compound can be a
-        certain term (``is_clear``), or possibly a noun and its verb (``is_verbal``). The list is empty if the phrase is
-        not a compound and begins with a word such as "run" or "very", or if its noun is a word such as "thing".
+        The terms are the phrase's ``name``, which is in the singular, and the phrase as written if it differs.
+        ``index`` is the index of the main noun. A compound can be a certain term (``is_clear``), or possibly a noun and
+        its verb (``is_verbal``). A phrase that is no compound cannot be a name if it begins with a word such as "run"
+        or "very", or if its noun is a word such as "thing".
         """
         head = self._words[index]
         is_compound = self.is_noun_compound(index)

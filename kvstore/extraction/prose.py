@@ -43,9 +43,9 @@ class Prose:
     def iter_names(self) -> Iterator[Name]:
         """Yield the names that the prose introduces as entities.
 
-        These are the child and parent of each relation, the terms (common noun phrases) that are frequent in singular
-        or plural, and the terms that are certainly compounds (``is_clear``) with a frequent last word. A term that may
-        be a noun and its verb (``client runs``) is omitted unless it is more frequent in the singular.
+        These are the child and parent of each relation, and the terms (common noun phrases) that are frequent in
+        singular or plural. Certain compounds (``is_clear``) need only a frequent last word. A term that may be a noun
+        and its verb (``client runs``) is omitted unless it is more frequent in the singular.
         """
         for relation in self.relations:
             yield _make_name(relation.child)

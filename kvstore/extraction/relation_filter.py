@@ -392,8 +392,8 @@ def _is_code(text: str) -> bool:
 def compute_factuality(sentence: Sentence, head: int) -> float:
     """Return how certain the clause with the verb or predicate ``head`` is: 1 for a fact, 0.8 for a possibility.
 
-    It is 0 for a denied, conditional or hypothetical (``would``) statement, and for a statement that depends on another
-    clause that denies or doubts it.
+    It is 0 if the statement is denied, conditional or hypothetical (``would``), or if it depends on a clause that
+    denies or doubts it.
     """
     if _is_negated(sentence, head):
         return 0.0

@@ -136,7 +136,7 @@ class _Landmarks:
         self._num_open_asides += int(tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids)
 
     def leave(self, tag: str, element_id: int) -> None:
-        """Record that the walk leaves an element that it entered with :meth:`enter`."""
+        """Record the end of an element; :meth:`enter` recorded its beginning."""
         self._num_open_mains -= int(tag == "main" or element_id in self._main_ids)
         self._num_open_articles -= int(tag == "article")
         self._num_open_asides -= int(tag in _ASIDE_LANDMARK_TAGS or element_id in self._aside_ids)

@@ -184,7 +184,7 @@ class _PageWalker:
         return (self._leave_content, *leave_functions) if is_content else leave_functions
 
     def _leave_content(self) -> None:
-        """Record that the walk leaves an element that ``_enter_node`` counted as content."""
+        """Record the end of an element that :meth:`_enter_node` counted as content."""
         self._content_depth -= 1
 
     def _open_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:

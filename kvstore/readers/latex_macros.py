@@ -43,7 +43,7 @@ class Macro(NamedTuple):
 
 
 class MacroTable:
-    """The macros that a file defines, and the number of characters to which they may still expand."""
+    """The macros that a file defines, and a limit on the number of characters that their expansions may still add."""
 
     def __init__(self) -> None:
         """Create an empty table."""

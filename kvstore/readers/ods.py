@@ -37,10 +37,9 @@ def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Ite
 
 
 def _iter_rows(table: Element) -> Iterator[list[str]]:
-    """Yield the rows of a sheet as lists of cell texts.
+    """Yield the rows of a sheet as lists of cell texts; a repeated row is yielded several times.
 
-    A repeated row is yielded several times. At most ``_MAX_ROWS`` rows are yielded; empty rows that extend to this
-    limit, as in a sheet that is filled with them, are omitted.
+    At most ``_MAX_ROWS`` rows are yielded. Empty rows up to this limit are omitted, because they only fill the sheet.
     """
     num_rows = 0
     for row in iter_rows(table):

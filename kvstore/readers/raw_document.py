@@ -77,10 +77,10 @@ def clean_property_title(title: str | None) -> str:
 
 
 def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | None:
-    """Return the ``other_key`` of a row: ``default_key``, which replaces ``key`` if another file uses that key.
+    """Return the key that a row gets if another file uses ``key``: ``default_key``, or None if there is no other.
 
-    Return None, for no other key, if both are equal or if an earlier row has ``key``: a key that occurs twice in one
-    file is an error, and is reported. ``used_keys`` has the keys of earlier rows; this row's key is added.
+    There is no other key if both are equal. If an earlier row of the file has ``key``, the result is None too, because
+    a repeated key is an error to report. ``used_keys`` has the keys of earlier rows; the row's key is added.
     """
     if key == default_key or key in used_keys:
         return None

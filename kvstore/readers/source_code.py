@@ -87,11 +87,11 @@ def _load_parser(language: Language, purpose: str) -> Any:
 
 
 def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[_Boundary]:
-    """Yield a boundary where each definition in a node of the syntax tree begins, and one where it ends.
+    """Yield a boundary at the start and at the end of each definition in a node of the syntax tree.
 
-    ``names`` are the names of the definitions that contain the node, the outermost first. ``data`` is the file, and
-    ``language`` has the types of the nodes that are definitions. In a long definition, the boundaries of the
-    definitions in it are yielded too.
+    ``names`` are the names of the definitions around the node, the outermost first. ``data`` is the file, and
+    ``language`` has the types of nodes that are definitions. A long definition is also divided at the definitions
+    inside it.
     """
     for start, end, definition in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
@@ -112,7 +112,8 @@ class _CodeDefinition(NamedTuple):
 def _iter_definitions(node: Any, language: Language) -> Iterator[_CodeDefinition]:
     """Yield the outermost definitions in a node of the syntax tree, in order, each with the comments directly above it.
 
-    ``language`` has the types of the nodes that are definitions, that enclose one, or that are searched for them.
+    ``language`` has the types of nodes that are definitions, wrappers of a definition (such as a decorator), or bodies
+    with definitions inside.
     """
     comment_start: int | None = None
     comment_row = -2  # the last row of the comment; -2 is not above any row

@@ -12,13 +12,14 @@ from .state import State
 
 
 class DisplayEntities:
-    """The entity under which each entity is shown, according to the aliases and merges.
+    """Resolves each entity to the one under whose name it is shown, according to the aliases and merges.
 
-    ``display_by_entity`` maps each entity that has an alias, or is one, to the entity under which it is shown.
+    ``display_by_entity`` maps aliases, and entities with aliases, to that entity. All other entities are shown as
+    themselves.
     """
 
     def __init__(self, display_by_entity: dict[int, int]) -> None:
-        """Create the map from entities that have or are aliases to the entities under which they are shown."""
+        """Store the mapping from each alias, and each entity with aliases, to the entity under which it is shown."""
         self._display_by_entity = display_by_entity
         # The same mapping as two arrays, ascending by entity.
         self._mapped_entities = np.array(sorted(display_by_entity), np.uint32)

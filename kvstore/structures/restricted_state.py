@@ -149,9 +149,10 @@ class RestrictedChunks(Chunks):
 
 
 class RestrictedPostings(Postings):
-    """The postings, with a count of 0 for a term that is in no document that the query allows.
+    """The postings (chunks by term) for a query with a condition on documents.
 
-    Any other term keeps its count in the whole store, from which its rarity is computed.
+    A term has the count 0 if no allowed document contains it. Any other term keeps its count in the whole store, which
+    determines its rarity.
     """
 
     def __init__(self, state: RestrictedState) -> None:

@@ -37,7 +37,7 @@ def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
 
 
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
-    """Return the ids of the chunks that may contain a word that matches ``pattern`` (a word or a prefix), ascending."""
+    """Return the ids of the chunks that may contain a match of ``pattern`` (a word or a prefix), ascending."""
     stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
     if not pattern.is_prefix:
         terms = {stem(pattern.word) for stem in stemmers}  # a stemmer for each language of the store

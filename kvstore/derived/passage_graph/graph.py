@@ -257,7 +257,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
-        """Remove entities from the rows of chunks, which have the entities that each chunk mentions.
+        """Remove entities from the rows of chunks; the row of a chunk lists the entities that it mentions.
 
         ``removed_entities`` has, by chunk, the entities to remove.
         """
@@ -307,9 +307,10 @@ class GraphWriter(ViewWriter, PassageGraph):
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
     def _collect_edge_changes(self, chunk: int, old_row: _ChunkRow, new_row: _ChunkRow) -> None:
-        """Collect the edges that the new row of a chunk adds and removes, by entity; :meth:`flush` writes them.
+        """Collect the differences between the old and the new row of a chunk, by entity; :meth:`flush` writes them.
 
-        A row has the entities that the chunk mentions, with mention bits, which say how. Changed bits replace an edge.
+        A row has an edge to each entity that the chunk mentions. An edge has mention bits, which say how the chunk
+        mentions the entity; an edge with other bits replaces the old one.
         """
         # Most rows are new or removed; these need no set differences.
         removed_edges, added_edges = (

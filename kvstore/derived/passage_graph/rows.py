@@ -81,11 +81,11 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
     def build_row(self, chunk: AddedChunk, unmentioned_pairs: set[EntityPair]) -> edges.EdgeRow:
-        """Return the entities that a chunk mentions, each with mention bits, which say how the chunk mentions it.
+        """Return the row of a chunk: by entity that it mentions, the mention bits, which say how it does.
 
-        A chunk mentions the entities in its text, title and headings. It also mentions both entities of a triple of the
-        document if it mentions one of them. ``unmentioned_pairs`` are the pairs whose entities no chunk mentions; the
-        first chunk of the document mentions them.
+        A chunk mentions the entities in its text, title and headings. If it mentions one entity of a triple of the
+        document, it also mentions the other. ``unmentioned_pairs`` are the pairs without any mention; they belong to
+        the first chunk of the document.
         """
         mention_bits = encode_mention_counts(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):

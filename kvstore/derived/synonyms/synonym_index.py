@@ -106,7 +106,10 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
 
 
 class _ReusedRows(NamedTuple):
-    """The rows of an old file with which a new file begins, their pairs, and the old graph (None: build a new one)."""
+    """The first rows of a new file, which an old file has too: names and their vectors, and the pairs among them.
+
+    ``graph`` is the search graph of these rows, to be extended (None: build a new one).
+    """
 
     entities: EntityIds
     vectors: Matrix

@@ -36,7 +36,7 @@ class IngestedFile:
 
 
 class CompletedFile(NamedTuple):
-    """The record of a file whose last document is being stored, and the digests of the documents that it lists."""
+    """The record of a file whose last document is being stored; ``digests`` are the digests of all its documents."""
 
     record: IngestedFile
     digests: list[bytes]

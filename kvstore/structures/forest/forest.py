@@ -90,7 +90,7 @@ USER_ASSERTION = Assertion(USER, STATED, confidence=1.0, start=0, end=0)
 
 @frozen_dataclass
 class WalkStep:
-    """An edge of a walk: the node it leads to, that node's distance from a start, and the node that it comes from."""
+    """An edge of a walk, from the node ``via`` to ``node``; ``distance`` is the distance of ``node`` from the start."""
 
     node: int
     distance: int

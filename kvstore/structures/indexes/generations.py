@@ -282,7 +282,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
 
 
 class _GenerationPart(Generic[IndexReader]):
-    """The part of a state that caches the reader of one index for that state."""
+    """Reads one index in a state. The state caches the reader, as one of its parts."""
 
     def __init__(self, index_kind: GenerationIndex[IndexReader]) -> None:
         """Create the part of a state that reads the index of kind ``index_kind``, under a unique name."""

@@ -83,11 +83,11 @@ class ChunkSegments:
 
 
 class _MergePlan(NamedTuple):
-    """A plan for how the chunks of the old file are stored in the next file, which also gets the new chunks.
+    """A plan for the next index file: which parts of the old file it takes over, and which it merges.
 
-    The codes ``merged_rows`` of several parts are merged; ``base`` is the graph of the first of them, if its links can
-    be reused. ``coverage`` describes these and the ``unchanged_parts``. ``old_parts`` are all parts of the old file, to
-    fall back on if the build is cancelled.
+    A part has the codes (quantized vectors) of some chunks. ``merged_rows`` are the codes of the parts to merge, and
+    ``base`` is the graph of the first of them if its links can be reused. ``coverage`` describes the chunks in these
+    and in the ``unchanged_parts``. ``old_parts`` are all parts of the old file, which stay if the build is cancelled.
     """
 
     unchanged_parts: Sequence[FilePart] = ()
@@ -310,7 +310,7 @@ def _read_new_rows(
 def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
     """Yield the quantized vectors of the chunks with ``start`` <= id < ``end`` in batches.
 
-    Each batch is a change number, the id at which the batch ends, and the rows of its chunks at that change.
+    Each batch is (change number, end, rows): the rows have the chunks below the id ``end`` that exist at that change.
     """
     while start < end:
         with states() as state:

@@ -365,7 +365,7 @@ class EntityWriter(ViewWriter, Entities):
         self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in keys.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
-        """Store the names that a document makes known, as pairs of an entity and the index of the slot that counts it.
+        """Store the names that a document makes known, as pairs (entity, index of the slot that counts the name).
 
         Stores nothing if there are none.
         """

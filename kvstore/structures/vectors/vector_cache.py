@@ -46,10 +46,10 @@ def find_covered_stop(coverage: CoveredRanges, change: int) -> int | None:
 
 
 def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredRanges:
-    """Return ``coverage``, which describes the chunks in a cache or index file, with the range (change, stop) appended.
+    """Append a range to ``coverage``, the list of ranges of chunks in a cache or index file, and return the result.
 
-    This range says that the cache or file has every chunk with an id below ``stop`` that the store had at the change
-    number ``change``. Only the newest ranges are kept.
+    The range (``change``, ``stop``) says that the file has every chunk with an id below ``stop`` that existed at the
+    change number ``change``. Only the newest ranges are kept.
     """
     return (*coverage, CoveredRange(change, stop))[-_MAX_COVERAGE_PAIRS:]
 

@@ -74,10 +74,10 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 @cache  # every state asks for the shape of its store's vectors
 def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
-    """Return the size in bytes and the number of rows of a block of vectors.
+    """Return (bytes, rows) of a block of vectors: its size, and the number of rows in it.
 
-    A row does not span blocks. A block has the smallest number of pages, up to ``_MAX_BLOCK_PAGES``, of which rows fill
-    at least the fraction ``_SUFFICIENT_FILL``, or else the number of which they fill the largest fraction. Raises
+    A block has the smallest number of pages that its rows fill at least to the fraction ``_SUFFICIENT_FILL``. If there
+    is no such number up to ``_MAX_BLOCK_PAGES``, the best-filled block is chosen. A row does not span blocks. Raises
     InputError if a vector does not fit into a block.
     """
     id_size, scale_size = 8, 4

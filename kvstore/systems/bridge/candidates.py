@@ -183,11 +183,11 @@ class _PoolBuilder:
     def _iter_new_chunks(
         self, entity: QuestionEntity, abstracts: Sequence[_RankedAbstract], level: int, newly_visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
-        """Yield chunks that the query allows and that are not in the pool yet, each with its route from ``entity``.
+        """Yield the allowed chunks that are not in the pool yet, each with its route from ``entity``.
 
-        They are below the ancestors and descendants ``level`` levels away from ``abstracts``, the summaries that
-        mention the entity (0: below these abstracts). Adds the abstracts that it visits to ``newly_visited``, and skips
-        abstracts visited before.
+        ``abstracts`` are the summaries that mention the entity. The chunks are below the abstracts ``level`` levels
+        above and below these (0: below these themselves). Each abstract is visited once. The visited ones are added to
+        ``newly_visited``, so that the caller can reset them.
         """
         allowed = self._request.allowed
         yielded_chunks: set[int] = set()

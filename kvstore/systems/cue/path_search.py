@@ -45,9 +45,10 @@ class UnitPath:
 
 
 class _Extension(NamedTuple):
-    """A path, the row of a unit that can extend it, and the entity that leads to the unit.
+    """A possible extension of a path by a unit (a sentence), given by its row in the unit graph.
 
-    ``similarity`` is the dot product of the unit's vector with the sum of the path's vectors.
+    ``entity`` leads from the path to the unit, which mentions it. ``similarity`` is the dot product of the unit's
+    vector with the sum of the path's vectors.
     """
 
     path: UnitPath

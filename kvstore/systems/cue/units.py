@@ -303,10 +303,10 @@ class Units:
         return render_span(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> set[int]:
-        """Return the entities that a unit's (sentence's) own text mentions at least once as a name, not in lower case.
+        """Return the entities that the own text of a unit (a sentence) mentions as names, not only in lower case.
 
-        A sentence of a chunk has the stored mentions of the chunk that are within its span. The text of a unit that a
-        model wrote has no stored mentions, so its names are recognized here.
+        A sentence of a chunk has the stored mentions of the chunk in its span. The text of a unit that a model wrote
+        has no stored mentions, so its names are recognized here.
         """
         if unit.source == RULE:  # a sentence of the chunk, which no model wrote
             spans = _list_spans(unit)

@@ -106,10 +106,9 @@ class _WrittenUnits(WrittenListFact):
     ) -> str:
         """Validate a statement written by a model, and return it unchanged.
 
-        ``item`` is the statement, and True if it shares its line with other sentences. ``check`` raises
-        ValueError if the form of the statement is invalid. Also raises ValueError if the statement is a fragment, if it
-        begins with a pronoun after other sentences, or if ``source``, the texts that the model read, does not support
-        it.
+        ``item`` is the statement, and True if it shares its line with other sentences. Raises ValueError if ``check``
+        does, if the statement is a fragment, or if it begins with a pronoun after other sentences. Also raises
+        ValueError if no sentence in ``source``, the texts that the model read, supports it.
         """
         from ...models.statement_support import has_unresolved_pronoun
         from ...models.text_checks import is_fragment

@@ -47,10 +47,10 @@ class QueryBias:
         self._factors: Masses = np.empty(0)
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Compute and store the factors by which a graph walk prefers ``chunks``, which have no factors yet.
+        """Compute and store the factors by which a graph walk prefers each of ``chunks``, which have no factors yet.
 
-        ``cosines`` has the cosine of each chunk with the question without its names. The factor is e to the power of
-        strength · cosine / cosine of the best chunk of the store, and 1 for a negative cosine.
+        ``cosines`` has the cosine of each chunk with the question without its names. The factor is e^(strength · cosine
+        / cosine of the store's best chunk), and 1 for a negative cosine.
         """
         if len(chunks):
             # A single-precision number overflows at a strength of 89.

@@ -160,11 +160,10 @@ def assign_homes(
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return, for each of ``count`` chunks, its home and the fraction of its names' weight in it, as two arrays.
 
-    The home of a chunk is found level by level, from the coarsest. At each level, it is one of the communities inside
-    the home at the previous level: the community in which the chunk's names have the most weight or, if several tie,
-    the community with the lowest number. Chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which
-    is a member of the communities ``partitions[:, i]`` (by level). A chunk without a home has :data:`NO_COMMUNITY` and
-    the fraction 0.
+    The home is a community, found level by level from the coarsest: of the communities inside the home at the previous
+    level, the one in which the chunk's names have the most weight. If several tie, it is the one with the lowest
+    number. Element *i* is a mention: chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, whose
+    communities by level are ``partitions[:, i]``. A chunk without a home has :data:`NO_COMMUNITY` and the fraction 0.
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, mention_chunks, weights)

@@ -105,7 +105,7 @@ def _build_report_schema(num_sources: int) -> dict[str, Any]:
 
 
 class _SourceText(NamedTuple):
-    """The text of a span or description that a prompt quotes, and the index of the span that supports it."""
+    """A text to quote in a prompt: the text of a span, or a description that the span with ``span_index`` supports."""
 
     span_index: int
     text: str
@@ -143,7 +143,10 @@ def _iter_descriptions(communities: Communities, community: int, span_texts: Seq
 
 
 def _select_fitting(sources: Iterable[_SourceText], max_tokens: int) -> tuple[list[_SourceText], int]:
-    """Return the sources that fit into ``max_tokens`` tokens, in order, and the tokens that they use; skip others."""
+    """Return the sources that fit into ``max_tokens``, in order, and their number of tokens.
+
+    A source that is too long is skipped, and a later, shorter one can be selected.
+    """
     selected_sources: list[_SourceText] = []
     used_tokens = 0
     for source in sources:

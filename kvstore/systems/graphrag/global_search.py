@@ -132,10 +132,10 @@ class _CommunityScoring:
 
     @classmethod
     def from_query(cls, query: Query) -> _CommunityScoring:
-        """Read what the scoring of a query needs, and return the scoring.
+        """Read the data by which communities are scored for a query, and return the scoring.
 
-        This is the rarities of its words, the mask of the communities that match the query's condition, and the
-        matching chunks that are in no community, including those added since the build.
+        The data are the rarities of the query's words, the mask of the communities that match its condition, and the
+        matching chunks in no community. The last include the chunks added since the build.
         """
         reader = query.reading
         words = parse_question_words(query.question, query.stem)

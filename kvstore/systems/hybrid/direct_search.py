@@ -364,7 +364,7 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Estimate the normal distribution of the cosines of a question with chunks that are unrelated to it.
+    """Estimate the distribution of the question's cosines with unrelated chunks, as a normal distribution.
 
     ``cosines`` are the greatest cosines of ``num_chunks`` chunks, in descending order. The distribution is fitted to
     the cosines at two ranks, the smaller of which is its sample size. All fields are 0 if there are too few cosines.
@@ -438,11 +438,11 @@ def _evaluate_polynomial(coefficients: tuple[float, ...], value: float) -> float
 def compute_dense_reliability(
     cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise
 ) -> float:
-    """Return the factor, 0 to 1, for the weight of dense search; it is below 1 if the embedder does not suit the texts.
+    """Return a factor, 0 to 1, for the weight of dense search; it is below 1 if the embedder does not suit the texts.
 
-    If the embedder supports the language, the best chunks of lexical search have higher cosines with the question than
-    unrelated chunks. ``cosines`` and ``lexical`` have the cosine and the BM25 score, as a fraction of the best, of each
-    candidate. ``noise`` is the distribution of the cosines of unrelated chunks.
+    If the embedder supports the language, the best chunks of lexical search have higher cosines than unrelated chunks,
+    whose distribution is ``noise``. ``cosines`` has the cosine of each candidate, and ``lexical`` its BM25 score as a
+    fraction of the best.
     """
     # The distance of the chunks with the best lexical scores from the noise, in standard deviations.
     weights = lexical**2

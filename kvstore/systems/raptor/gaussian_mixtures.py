@@ -122,10 +122,10 @@ def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Se
 
 
 def _label_nodes(nodes: Points, groups: Sequence[IntArray]) -> tuple[Partition, IntArray]:
-    """Return the group of each node, and rows (group, node) for the other groups that contain it.
+    """Return the own group of each node, and rows (group, node) for the other groups that contain the node.
 
-    If several ``groups`` contain a node, its own is the group with the nearest centroid. A group that is not any node's
-    own is dropped; the others are numbered by their first node.
+    The own group is the one with the nearest centroid. A group that is no node's own is dropped, and the others are
+    numbered by their first node.
     """
     best_cosines = np.full(len(nodes), -np.inf)
     labels: Partition = np.zeros(len(nodes), np.int64)

@@ -257,8 +257,9 @@ class _NodeReader:
     def score_nodes(self, nodes: Sequence[NodeId], vector: Vector) -> list[TreeNode]:
         """Return nodes, in order, with their cosines with a unit vector, their levels and their positions.
 
-        The position is that of the node's first chunk, None for a topic. The vector of a node is the sum of its chunks'
-        vectors or, for a topic whose text a language model wrote, the vector of that text if it has one.
+        The position of a node is the position of its first chunk; it is None for a topic. The vector of a node is the
+        sum of its chunks' vectors. If a language model wrote the text of a topic, its vector is that text's vector if
+        there is one.
         """
         self.load_abstracts(node.number for node in nodes if node.kind == "abstract")
         other_nodes = [node for node in nodes if node.kind != "topic"]
