@@ -183,6 +183,30 @@ def test_a_point_of_the_map_leads_to_a_key_with_a_line_break(make_store: Callabl
     assert json.loads(map_page._render_point(request))["url"] == "/doc/?name=two%0Alines&start=0&end=4#mark"
 
 
+def test_a_map_shows_its_own_chunks_after_a_change_of_the_store(store: Store) -> None:
+    map_page = pytest.importorskip("kvstore.integrations.explore.map_page")
+    page_module = pytest.importorskip("kvstore.integrations.explore.page")
+
+    def build_request(**arguments: Any) -> Any:
+        return page_module.PageRequest(
+            store, "", [(name, str(value)) for name, value in arguments.items()], as_data=False
+        )
+
+    map_id = map_page.build_content(build_request())["map_id"]
+    points = map_page._render_points(build_request(map=map_id))
+    documents = [json.loads(map_page._render_point(build_request(point=index)))["document"] for index in range(4)]
+    store.put("a new document, which is the first by its key", "Camellia Sinensis.")
+    for index, document in enumerate(documents):
+        chunk = json.loads(map_page._render_point(build_request(point=index, map=map_id)))
+        assert chunk["document"] == document
+    assert map_page._render_points(build_request(map=map_id)) == points
+    for number in range(3):  # only the last maps are kept
+        store.put("tea", f"Camellia {number}.")
+        assert map_page.build_content(build_request())["map_id"] != map_id
+    with pytest.raises(InputError, match="reload the page"):
+        map_page._render_point(build_request(point=0, map=map_id))
+
+
 def test_the_map_ignores_deletions_while_it_is_made(store: Store) -> None:
     chunk_map_module = pytest.importorskip("kvstore.integrations.explore.chunk_map")
     with store.snapshot() as snapshot:

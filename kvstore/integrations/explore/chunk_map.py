@@ -1,12 +1,13 @@
 """A two-dimensional map of chunks: clusters of their vectors, with labels made of their texts.
 
 In: a session on a store. Out: for every chunk, in order of document key and ordinal, its position on the map (see
-:mod:`.map_layout`) and its group for a coloring. One map is cached: the map of the latest state of the last requested
-store.
+:mod:`.map_layout`) and its group for a coloring. The last maps are cached, so that a page finds its own map even if
+the store has changed since the page was loaded.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 import kvstore
 
+from ...errors import InputError
 from ..store_queries import list_built_indexes
 from .followed_store import identify_file
 from .map_labels import label_clusters
@@ -55,14 +57,15 @@ class ChunkMap:
     Chunks are numbered in order of document key and ordinal. ``documents`` are the keys. Four arrays have an element
     per chunk: ``document_indexes``, the index of its document in ``documents``; ``ordinals``, its number in the
     document; ``clusters``, the index of its cluster; and ``points``, its x and y from 0 to :data:`AXIS_STEPS`.
-    ``labels`` are the labels of the clusters.
+    ``labels`` are the labels of the clusters, and ``id`` is a text that differs between two states of a store.
     """
 
-    def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
+    def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot, map_id: str = "") -> None:
         """Compute the layout from a sample of the chunks, and the position, cluster and label of every chunk.
 
         Chunks and vectors are read from ``snapshot``, and the texts for labels from ``store``, which may have changed.
         """
+        self.id = map_id
         with snapshot.state() as state:
             rows = [
                 (chunk, record.key, ordinal)
@@ -280,18 +283,27 @@ _LABELERS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
     "topic": _label_by_topic,
     "community": _label_by_community,
 }
-_CACHE: dict[tuple[str, tuple[int, int], int], ChunkMap] = {}
+#: The last maps by their ids, and their maximum number.
+_CACHE: dict[str, ChunkMap] = {}
+_MAX_CACHED = 2
 _LOCK = threading.Lock()
 
 
-def get_chunk_map(store: kvstore.Store) -> ChunkMap:
-    """Return the map of the store's current state. Only the last map is cached."""
+def get_chunk_map(store: kvstore.Store, map_id: str = "") -> ChunkMap:
+    """Return the map of the store's current state, or the map with an id, which an earlier state may have had.
+
+    Only the last maps are cached. Raises InputError if the map with the id is not one of them.
+    """
     # Concurrent requests wait for the same map.
     with _LOCK, store.snapshot() as snapshot, snapshot.state() as state:
         # The file changes if another store replaces the store, and ``change`` (the number of commits) with a commit.
         key = str(store.path), identify_file(store.path), state.counters.change
-        chunk_map = _CACHE.get(key)
+        current_id = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        chunk_map = _CACHE.get(map_id or current_id)
         if chunk_map is None:
-            _CACHE.clear()
-            chunk_map = _CACHE[key] = ChunkMap(store, snapshot)
+            if map_id not in ("", current_id):
+                raise InputError("the store has changed since this page was loaded; reload the page")
+            while len(_CACHE) >= _MAX_CACHED:
+                del _CACHE[next(iter(_CACHE))]  # the oldest
+            chunk_map = _CACHE[current_id] = ChunkMap(store, snapshot, current_id)
         return chunk_map

@@ -56,6 +56,8 @@ def build_content(request: PageRequest) -> PageContent:
         "evidence": [],
         "error": None,
     }
+    if not request.as_data:
+        content["map_id"] = chunk_map.id
     if question:
         content |= request.run_within_deadline(lambda: _locate_question(request.store, chunk_map, question))
     if request.as_data:
@@ -135,16 +137,20 @@ def _render_points(request: PageRequest) -> bytes:
     """Return the positions and groups of all chunks as packed numbers: all x, then all y, then all groups.
 
     x and y are u16, little-endian. A group (u8) is the index of a color; the request names the property to color by.
+    Its argument ``map`` is the id of the page's map.
     """
-    chunk_map = get_chunk_map(request.store)
+    chunk_map = get_chunk_map(request.store, request.get_text("map"))
     groups = chunk_map.get_groups(request.store, _parse_coloring(request, _list_colorings(request.store)))
     points = chunk_map.points.astype("<u2")
     return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.indexes.tobytes()
 
 
 def _render_point(request: PageRequest) -> str:
-    """Return the chunk at the requested point as JSON. Raises InputError if it does not exist."""
-    chunk_map = get_chunk_map(request.store)
+    """Return the chunk at the requested point of the map with the id ``map`` as JSON.
+
+    Raises InputError if the chunk does not exist.
+    """
+    chunk_map = get_chunk_map(request.store, request.get_text("map"))
     if not len(chunk_map):
         raise InputError("there are no chunks yet; kvstore ingest adds documents")
     index = request.get_number("point", 0, maximum=len(chunk_map) - 1)

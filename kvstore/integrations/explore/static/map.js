@@ -183,13 +183,13 @@
   const show = async (point) => {
     near = point;
     redraw();
-    const answer = await fetch(`${box.dataset.point}?point=${point}`);
+    const answer = await fetch(`${box.dataset.point}?point=${point}&map=${box.dataset.map}`);
     const found = await answer.json();
     if (near !== point) return;
     const title = document.createElement("h2");
     const link = document.createElement("a");
     const text = document.createElement("p");
-    link.textContent = answer.ok ? found.title : "Not found";
+    link.textContent = answer.ok ? found.title : "Not available";
     if (answer.ok) link.href = found.url;
     title.append(link);
     text.className = "excerpt";
