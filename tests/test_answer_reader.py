@@ -467,6 +467,10 @@ def test_a_missing_reader_is_reported_once(
         ("How long may a booking be?", "A booking may last three days.", False),
         ("How long may a booking be?", "A booking is made by mail.", True),
         ("What share of the pay is kept?", "70 % of the pay is kept.", False),
+        ("How often may I swim free?", "Members swim free once a week.", False),
+        ("How many keys do I get?", "Each tenant gets one key.", False),
+        ("How many keys do I get?", "For a lost key, one must pay.", True),
+        ("How many disks fail?", "Error E-1407: a disk fails.", True),
         ("Who is the plumber?", "The plumber came late.", False),
     ],
 )

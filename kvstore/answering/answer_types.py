@@ -38,6 +38,8 @@ _LENGTH_UNITS = (
 )
 #: A match begins at the first digit of a number and never ends inside it, or a chain of numbers would take minutes.
 _AMOUNT = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|\b(?:an?|one|{_NUMBERS}))"
+#: The function words that answer no question; "once" and "both" answer "how many".
+_IGNORED_WORDS = FUNCTION_WORDS - {"once", "both"}
 
 
 def _build_field_pattern(units: str) -> str:
@@ -211,6 +213,8 @@ _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
 _NUM_OPENING_WORDS = 3
 _WORD_PATTERN = compile_lazily(r"\w+")
+#: "One" is mostly a pronoun, but a number before a noun that the question counts.
+_ONE_PATTERN = compile_lazily(r"\bone ([a-z]+)")
 #: A line of the header of an e-mail.
 _MAIL_HEADER_PATTERN = compile_lazily(r"(?m)\b(?:From|To|Cc|Sent|Date): [^\n]*[@\d][^\n]*")
 #: The number of characters of a question that decide its answer type. The end of a longer text asks.
@@ -252,6 +256,8 @@ class AnswerType:
         """
         if self.name == "meaning":
             return self._begins_with_subject(text)
+        if self.name == "number" and any(f"{noun}s" in self.words for noun in _ONE_PATTERN.findall(text.lower())):
+            return True
         pattern = _TYPE_PATTERNS.get(self.name)
         return pattern is not None and self._has_new_match(pattern, text)
 
@@ -264,7 +270,7 @@ class AnswerType:
         return float(self.is_present_in(text))
 
     def _has_new_match(
-        self, pattern: re.Pattern[str], text: str, function_words: frozenset[str] = FUNCTION_WORDS
+        self, pattern: re.Pattern[str], text: str, function_words: frozenset[str] = _IGNORED_WORDS
     ) -> bool:
         """True if a match of a pattern in a text has a word that is neither in the question nor a function word."""
         matches = (match.group().lower() for match in pattern.finditer(remove_long_runs(text)))
@@ -367,25 +373,6 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
         if 0 < len(subject) <= _MAX_SUBJECT_WORDS:
             return AnswerType("meaning", words, subject)
     return AnswerType("thing", words)
-
-
-def asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
-    """True if a question asks for all persons of a list, and not for one of them.
-
-    Three conditions must hold: the question asks for a person, ``item`` (an item of the list) mentions a person, and
-    the ``heading`` of the list, but not the item, has words from the question.
-
-    >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
-    >>> [asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]
-    [True, True]
-    >>> [asks_for_listed_persons("Who is secretary of the board?", "Members of the board", item) for item in items]
-    [True, False]
-    """
-    answer_type = detect_answer_type(question)
-    if answer_type.name != "person" or not answer_type.is_present_in(item):
-        return False
-    question_words = set(segment_words(question)) - FUNCTION_WORDS
-    return question_words.isdisjoint(segment_words(item)) and not question_words.isdisjoint(segment_words(heading))
 
 
 def find_missing_answer_type(

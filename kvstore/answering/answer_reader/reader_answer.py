@@ -17,9 +17,9 @@ from ...retrieval.evidence import Evidence
 from ...text.blocks import is_lead_in
 from ...text.everyday_words import VERB, get_part_of_speech
 from ...text.patterns import compile_lazily
-from ...text.words import segment_words
+from ...text.words import FUNCTION_WORDS, segment_words
 from ..answer_span import AnswerPart, AnswerSpan
-from ..answer_types import asks_for_listed_persons, detect_answer_type
+from ..answer_types import detect_answer_type
 from ..citations import Citation, neutralize_citations
 from ..excerpts import (
     Excerpt,
@@ -316,7 +316,26 @@ def _asks_for_list(question: str, item: Snippet) -> bool:
     if is_about_term:
         return False
     asks_for_several = _LIST_QUESTION_PATTERN.search(question) is not None
-    return asks_for_several or asks_for_listed_persons(question, item.heading, item.text)
+    return asks_for_several or _asks_for_listed_persons(question, item.heading, item.text)
+
+
+def _asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
+    """True if a question asks for all persons of a list, and not for one of them.
+
+    Three conditions must hold: the question asks for a person, ``item`` (an item of the list) mentions a person, and
+    the ``heading`` of the list, but not the item, has words from the question.
+
+    >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
+    >>> [_asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]
+    [True, True]
+    >>> [_asks_for_listed_persons("Who is secretary of the board?", "Members of the board", item) for item in items]
+    [True, False]
+    """
+    answer_type = detect_answer_type(question)
+    if answer_type.name != "person" or not answer_type.is_present_in(item):
+        return False
+    question_words = set(segment_words(question)) - FUNCTION_WORDS
+    return question_words.isdisjoint(segment_words(item)) and not question_words.isdisjoint(segment_words(heading))
 
 
 def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _SnippetRange:
