@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -57,6 +58,65 @@ def mark(question: str, texts: Sequence[str]) -> dict[int, str | None]:
             "Firm: C; Trade: Plumber; cheapest Rate: $20",
         ),
         ("Which hat is best rated?", "Hat: A; Rating: 4.4|Hat: B; Rating: 4.6", "Hat: B; best rated Rating: 4.6"),
+        ("the top-rated hat", "Hat: A; Rating: 4.4/5|Hat: B; Rating: 4.6/5", "Hat: B; top-rated Rating: 4.6/5"),
+        (
+            "the longest tour",
+            "Tour: A; Duration: 1 h 45 min|Tour: B; Duration: 90 min|Tour: C; Duration: 1h30",
+            "Tour: A; longest Duration: 1 h 45 min",
+        ),
+        (
+            "the largest village",
+            "Village: A; Population: 12 400|Village: B; Population: 980",
+            "Village: A; largest Population: 12 400",
+        ),
+        (
+            "the cheapest car",
+            "Car: A; Price: 1.250,50 €|Car: B; Price: 12.400,00 €|Car: C; Price: 900,00 €",
+            "Car: C; cheapest Price: 900,00 €",
+        ),
+        (
+            "Which club has the biggest budget?",
+            "Club: A; Capacity: 900; Budget: $900,000|Club: B; Capacity: 400; Budget: $1.2 million",
+            "Club: B; Capacity: 400; biggest Budget: $1.2 million",
+        ),
+        ("the largest file", "File: A; Size: 900 MB|File: B; Size: 2 GB", "File: B; largest Size: 2 GB"),
+        (
+            "the coldest hut",
+            "Hut: A; Temperature: −5 °C|Hut: B; Temperature: 3 °C",
+            "Hut: A; coldest Temperature: −5 °C",
+        ),
+        ("the cheapest lesson", "Lesson: A; Price: $40-80|Lesson: B; Price: $50", "Lesson: A; cheapest Price: $40-80"),
+        ("the cheapest flat", "Flat: A; Rent: 1999|Flat: B; Rent: 1200", "Flat: B; cheapest Rent: 1200"),
+        (
+            "the newest flat",
+            "Flat: A; Rent: 2100; Built: 1999|Flat: B; Rent: 1500; Built: 2005",
+            "Flat: B; Rent: 1500; newest Built: 2005",
+        ),
+        (
+            "the latest event",
+            "Event: A; Time: 2025-03-08T10:00|Event: B; Time: 2025-03-08T17:30",
+            "Event: B; latest Time: 2025-03-08T17:30",
+        ),
+        (
+            "the latest course",
+            "Course: A; Start: 8.2.2025|Course: B; Start: 1 May 2025",
+            "Course: B; latest Start: 1 May 2025",
+        ),
+        ("Who is the youngest?", "Name: A; Age: 34|Name: B; Age: 19", "Name: B; youngest Age: 19"),
+        ("the cheapest boat", "name: A; day_rate: 200|name: B; day_rate: 150", "name: B; cheapest day_rate: 150"),
+        ("the fastest car", "Car: A; Speed (km/h): 200|Car: B; Speed (km/h): 150", "Car: A; fastest Speed (km/h): 200"),
+        (
+            "the highest peak",
+            "Peak: A; Elevation (m): 900|Peak: B; Elevation (m): 1950",
+            "Peak: B; highest Elevation (m): 1950",
+        ),
+        ("the largest flat", "Flat: A; Size: 45 m2|Flat: B; Size: 120 m2", "Flat: B; largest Size: 120 m2"),
+        (
+            "the highest rent",
+            "Stall: A; Rent: $4|Stall: B; Rent: $7|Stall: Total; Rent: $11",
+            "Stall: B; highest Rent: $7",
+        ),
+        ("What costs the most?", "Food: $4|Drinks: $7|Total costs: $11", "costs the most: Drinks: $7"),
     ],
 )
 def test_the_superlative_is_written_into_the_row_with_the_extreme_value(question: str, rows: str, marked: str) -> None:
@@ -71,6 +131,13 @@ def test_the_superlative_is_written_into_the_row_with_the_extreme_value(question
         ("Which club has the most coaches?", ["Club: A; Members: 40", "Club: B; Members: 25"]),
         ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Price: €25"]),
         ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Price: on request", "Room: C; Price: n/a"]),
+        ("Which car is the cheapest?", ["Car: A; Price: $85 a day", "Car: B; Price: $300 a week"]),
+        ("Which car is the cheapest?", ["Car: A; Price: $40", "Car: B; Price: below $50", "Car: C; Price: $60"]),
+        ("Which walk is the longest?", ["Walk: A; Duration: 90", "Walk: B; Duration: 2 h"]),
+        ("Which town is the largest?", ["Town: A; Population: 1.250", "Town: B; Population: 980"]),
+        ("Which camp is the cheapest?", ["Price: $20", "Places: 40", "Price: $15", "Places: 10"]),
+        ("Which apple is the heaviest?", ["Apple: A; Price per kg: 3", "Apple: B; Price per kg: 4"]),
+        ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Note: new; Price: 5; Price: $60"]),
     ],
 )
 def test_rows_without_a_comparable_column_are_kept(question: str, texts: Sequence[str]) -> None:
@@ -135,3 +202,58 @@ def test_a_superlative_of_a_missing_column_is_not_answered(market: kvstore.Store
 def test_only_allowed_rows_are_compared(market: kvstore.Store) -> None:
     result = market.ask("Which stall is the cheapest?", where="meta ->> 'Goods' = 'Cloth'")
     assert "Stall 33" in result.text.split("\n\n")[0]
+
+
+@pytest.fixture
+def empty_store(tmp_path: Path) -> Iterator[kvstore.Store]:
+    if load_reader() is None:
+        pytest.skip("the weights of the answer reader are not installed")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        yield store
+
+
+def get_first_sentence(store: kvstore.Store, question: str, **clauses: str) -> str:
+    return store.ask(question, **clauses).text.split("\n\n")[0]
+
+
+def test_the_end_of_a_range_is_not_the_highest_value() -> None:
+    rows = ["Lesson: A; Price: $40-80", "Lesson: B; Price: $60"]
+    assert not any(mark("Which lesson is the most expensive?", rows).values())
+
+
+def test_two_tables_of_a_section_are_compared_separately(empty_store: kvstore.Store, tmp_path: Path) -> None:
+    tables = "| Room | Price |\n| --- | --- |\n| Fjord | $140 |\n| Top | $95 |\n\n| Meal | Price |\n| --- | --- |\n"
+    (tmp_path / "hotel.md").write_text(f"# Hotel\n\nOur rooms and meals.\n\n{tables}| Soup | $9 |\n| Fish | $24 |\n")
+    empty_store.ingest(tmp_path / "hotel.md")
+    assert "Room: Top" in get_first_sentence(empty_store, "Which room is the cheapest?")
+    assert "Meal: Fish" in get_first_sentence(empty_store, "Which meal is the most expensive?")
+
+
+def test_the_name_of_a_file_selects_its_rows(empty_store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "oslo.csv").write_text("Room,Price\nA1,$50\nA2,$70\n")
+    (tmp_path / "bergen.csv").write_text("Room,Price\nB1,$40\nB2,$90\n")
+    empty_store.ingest(tmp_path / "oslo.csv")
+    empty_store.ingest(tmp_path / "bergen.csv")
+    assert "Room: A1" in get_first_sentence(empty_store, "What is the cheapest room in Oslo?")
+    assert "Room: B1" in get_first_sentence(empty_store, "Which room is the cheapest?")
+
+
+def test_rows_with_empty_cells_are_of_the_same_table(empty_store: kvstore.Store, tmp_path: Path) -> None:
+    rows = [f"Room {number},{'' if number % 2 else 'quiet'},${90 - number}" for number in range(40)]
+    (tmp_path / "rooms.csv").write_text("\n".join(["Room,Note,Price", *rows]))
+    empty_store.ingest(tmp_path / "rooms.csv")
+    assert "Room: Room 39;" in get_first_sentence(empty_store, "Which room is the cheapest?")
+    assert "Room: Room 0;" in get_first_sentence(empty_store, "Which room is the most expensive?")
+
+
+def test_rows_without_a_file_are_compared_over_gaps_and_other_documents(empty_store: kvstore.Store) -> None:
+    for number in range(40):
+        empty_store.put(f"boat {number}", f"Boat: Boat {number}\nRent: ${100 - number}\nPlace: {'AB'[number % 2]}-dock")
+        empty_store.put(f"meal {number}", f"Meal: Meal {number}\nRent: ${number}")
+        empty_store.put(f"note {number}", f"The note {number} says nothing about prices.")
+    empty_store.delete("boat 20")
+    assert "Boat: Boat 39;" in get_first_sentence(empty_store, "Which boat is the cheapest?")
+    assert "Boat: Boat 0;" in get_first_sentence(empty_store, "Which boat is the most expensive?")
+    assert "Boat: Boat 38;" in get_first_sentence(
+        empty_store, "Which boat is the cheapest?", where="key LIKE 'boat%' AND key NOT LIKE '%9'"
+    )

@@ -8,7 +8,7 @@ too low. Each step loads the code that it needs, because a prompt needs little o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import compress
@@ -371,7 +371,7 @@ class Asker:
         from .passages import build_passages
         from .question_form import may_need_several_passages
 
-        compared: frozenset[str] = frozenset()
+        compared: Mapping[str, Hashable] = {}
         if clauses.get("using") is None and clauses.get("within") is None:
             hits, compared = add_candidate_hits(hits, query)
         passages = build_passages(hits, query.state)

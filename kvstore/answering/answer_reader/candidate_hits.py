@@ -7,14 +7,14 @@ compared rows are in a section of a document, or each of them is a document, as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from itertools import chain, islice, takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
 
-from ...derived.metadata_index.conditions import ColumnField, Compare
+from ...derived.metadata_index.conditions import ColumnField, Compare, Condition, IsNotNull, Not
 from ...derived.metadata_index.evaluation import Evaluation
 from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.evidence import Hit
@@ -24,22 +24,27 @@ from ...structures.ranking import Ranking, best
 from ...structures.state import State
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
-from .superlatives import ComparedRow, find_superlative, mark_extremes
+from .superlatives import ComparedRow, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
 _MAX_DOCUMENT_CHUNKS = 500
 #: The maximum number of hits whose tables are compared, of rows that are documents, and of chunks of a section.
 _MAX_TABLES, _MAX_ROW_DOCUMENTS, _MAX_SECTION_CHUNKS = 16, 2000, 80
+#: The maximum number of bytes of a row that is a document in which cells are compared.
+_MAX_ROW_BYTES = 16_384
+_SOURCE = ColumnField("source")
 
 
 class CandidateHits(NamedTuple):
-    """The hits to read, and the keys of the documents in ``compared``: all rows of their tables are among the hits.
+    """The hits to read, and the documents with rows that can be compared: their keys, with identifiers of tables.
 
-    Of rows that are documents, only those with an extreme value are among the hits.
+    All rows of these tables are among the hits or, if each row is a document, at least those with an extreme value.
+    Rows that are documents have the same identifier if their tables have the same columns. That of another document is
+    its key.
     """
 
     hits: list[Hit]
-    compared: frozenset[str]
+    compared: Mapping[str, Hashable]
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
@@ -66,7 +71,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
         limited_query.top = len(chunks)
         ranking = best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), len(chunks))
         add_ranking(ranking, "in a table whose rows the question compares")
-    return CandidateHits(list(hits_by_chunk.values()), frozenset(rows.complete_documents))
+    return CandidateHits(list(hits_by_chunk.values()), rows.tables)
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
@@ -90,43 +95,49 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
 
 
 class _ComparedRows(NamedTuple):
-    """The chunks with the rows to compare; ``complete_documents`` are documents (keys) without any other row."""
+    """The chunks with the rows to compare, and the tables of the documents with these rows, see CandidateHits."""
 
     chunks: list[int]
-    complete_documents: set[str]
+    tables: dict[str, Hashable]
 
 
 def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
     """Return the rows that a superlative of the question compares, in the tables of the first ``_MAX_TABLES`` hits.
 
     A table is the section around a hit, or consists of documents with one row each. In the second case, only the
-    chunks of rows with an extreme value are returned. A table with too many rows is omitted. Without a superlative, the
-    result is empty.
+    chunks of rows with an extreme value are returned. A table with too many rows is omitted, and so is one in which a
+    row with an extreme value has several chunks. Without a superlative, the result is empty.
     """
     superlative = find_superlative(query.question, query.stem)
-    rows = _ComparedRows([], set())
+    rows = _ComparedRows([], {})
     if superlative is None:
         return rows
     state = query.state
     long_documents: set[str] = set()
     for hit in hits[:_MAX_TABLES]:
         record = state.documents.find_by_key(hit.document)
-        if record is None:
+        if record is None or (hit.document in rows.tables and record.chunk_count == 1):
             continue
         if record.chunk_count > 1:
             chunks = _list_section_chunks(record, hit, state)
-            if len(chunks) <= _MAX_SECTION_CHUNKS:
-                rows.chunks.extend(chunks)
-                rows.complete_documents.add(hit.document)
-            else:
+            if len(chunks) > _MAX_SECTION_CHUNKS:
                 long_documents.add(hit.document)
-        elif hit.document not in rows.complete_documents:
-            documents = _list_row_documents(record, state) if _is_row(hit.text) else [record]
-            texts = ["; ".join(state.documents.read_text(row.id).decode().splitlines()) for row in documents]
-            marked = mark_extremes([ComparedRow("", text) for text in texts], superlative, query.stem)
-            rows.chunks.extend(documents[index].get_chunk_id(0) for index, text in marked.items() if text)
-            rows.complete_documents.update(row.key for row in documents)
-    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.complete_documents - long_documents)
+            else:
+                rows.chunks.extend(chunks)
+                rows.tables[hit.document] = hit.document
+        elif not _is_row(hit.text):
+            rows.tables[hit.document] = hit.document
+        elif texts := _read_table(record, state):
+            marked = mark_extremes([ComparedRow("", text) for text in texts.values()], superlative, query.stem)
+            documents = state.documents.get_many(texts)
+            extremes = [row for index, row in enumerate(documents.values()) if marked.get(index)]
+            if all(row.chunk_count == 1 for row in extremes):
+                rows.chunks.extend(row.get_chunk_id(0) for row in extremes)
+                table = frozenset(chain.from_iterable(map(split_cells, texts.values())))
+                rows.tables.update((row.key, table) for row in documents.values())
+    for key in long_documents:
+        rows.tables.pop(key, None)
+    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.tables)
 
 
 def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:
@@ -148,21 +159,28 @@ def _is_row(text: str) -> bool:
     return len(lines) > 1 and all(": " in line for line in lines)
 
 
-def _list_row_documents(record: DocumentRecord, state: State) -> list[DocumentRecord]:
-    """Return the documents of one chunk that are rows of the same table as a given document, including that document.
+def _read_table(record: DocumentRecord, state: State) -> dict[int, str]:
+    """Return the rows of the table of a row that is a document, by id of the document, each as a text of one line.
 
-    They come from the same file or, without a file, were stored one after another. The result is empty if there are too
-    many.
+    They are documents from the same file, or all documents without a file, that have the same first column, or only
+    columns of the given row. If there are too many documents, the result is empty.
     """
-    if record.source is not None:
-        is_from_source, _ = Evaluation(state).evaluate(Compare(ColumnField("source"), "=", record.source))
-        documents = np.flatnonzero(is_from_source).tolist()
-    else:
-        documents = [
-            *takewhile(state.documents.has_id, range(record.id, -1, -1)),
-            *takewhile(state.documents.has_id, range(record.id + 1, record.id + _MAX_ROW_DOCUMENTS)),
-        ]
+    condition: Condition = Not(IsNotNull(_SOURCE)) if record.source is None else Compare(_SOURCE, "=", record.source)
+    documents = np.flatnonzero(Evaluation(state).evaluate(condition).certain_matches)
+    if state.allowed is not None:
+        documents = np.intersect1d(documents, np.asarray(state.allowed.documents, documents.dtype))
     if len(documents) > _MAX_ROW_DOCUMENTS:
-        return []
-    records = state.documents.get_many(filter(state.documents.has_id, documents)).values()
-    return [row for row in records if row.chunk_count == 1 and row.source == record.source]
+        return {}
+    texts = {document: _read_row(document, state) for document in documents.tolist()}
+    columns = list(split_cells(texts[record.id]))
+    return {document: text for document, text in texts.items() if _has_columns(split_cells(text), columns)}
+
+
+def _read_row(document: int, state: State) -> str:
+    """Return the start of a document as a text of one line, with a semicolon between its lines."""
+    return "; ".join(state.documents.read_text_start(document, _MAX_ROW_BYTES).decode(errors="ignore").splitlines())
+
+
+def _has_columns(cells: Collection[str], columns: Sequence[str]) -> bool:
+    """True if a row with ``cells`` by name has the first of ``columns``, or several of them and no others."""
+    return columns[0] in cells or (len(cells) > 1 and set(cells) <= set(columns))

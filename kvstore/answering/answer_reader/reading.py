@@ -7,7 +7,7 @@ the confidence. :mod:`.reader_answer` makes the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
@@ -170,14 +170,14 @@ def read_passages(
     scorer: SnippetScorer,
     *,
     may_be_chain: bool,
-    compared: Container[str] = (),
+    compared: Mapping[str, Hashable],
 ) -> ReaderResult | None:
     """Run the answer reader on the likeliest snippets (sentences, items, rows) of passages, and return its results.
 
     Returns None if no snippet can be read. ``scorer`` has the question, and scores snippets by rules. The reader gets
     only the sentence in the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
-    from several passages, so that no single snippet answers it. ``compared`` are the keys of the documents of which
-    the passages have all rows that the question compares.
+    from several passages, so that no single snippet answers it. ``compared`` are the documents whose rows can
+    be compared, see :class:`.candidate_hits.CandidateHits`.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer, compared)

@@ -14,22 +14,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...text.month_names import list_month_names
 from ...text.patterns import compile_lazily
 from ...text.words import list_content_terms, list_terms
-from .quantities import CALENDAR_YEAR, CLOCK, DATE, WEEKDAY, find_quantities, find_unit
+from .cell_values import CURRENCIES, DATA, LENGTH, MAX_CELL, TIME, VOLUME, WEIGHT, parse_column
+from .quantities import CALENDAR_YEAR, CLOCK, DATE
 
 #: The superlatives of each measure: those of its highest values, and those of its lowest.
 _SUPERLATIVES = {
     "price": (
-        "most expensive, priciest, dearest, costliest, best paid, highest paid",
-        "cheapest, least expensive, worst paid, lowest paid",
+        "most expensive, most costly, priciest, dearest, costliest, best paid, highest paid, highest priced",
+        "cheapest, least expensive, least costly, worst paid, lowest paid, lowest priced",
     ),
     "length": ("longest", "shortest, briefest"),
-    "date": ("latest, newest, most recent", "earliest"),
+    "date": ("latest, newest, most recent, most recently", "earliest, soonest"),
     "age": ("oldest", "youngest"),
     "size": ("largest, biggest, roomiest", "smallest"),
     "weight": ("heaviest", "lightest"),
@@ -38,7 +38,7 @@ _SUPERLATIVES = {
     "depth": ("deepest", "shallowest"),
     "speed": ("fastest, quickest", "slowest"),
     "distance": ("farthest, furthest", "nearest, closest"),
-    "rating": ("best rated, top rated, best-rated, top-rated", "worst rated, worst-rated"),
+    "rating": ("best rated, top rated", "worst rated"),
     "temperature": ("hottest, warmest", "coldest"),
     "": ("highest, greatest, maximum, most", "lowest, minimum, fewest, least"),
 }
@@ -58,53 +58,40 @@ _COLUMN_WORDS = {
     "rating": "rating score stars grade review reviews",
     "temperature": "temperature",
 }
-#: The units of each measure; those of time and of the calendar are the base units of :data:`_FACTORS` and of dates.
-_TIME, _LENGTH, _WEIGHT = "second", "m", "g"
+#: The units of each measure. Measures without units are recognized by the names of columns.
 _UNITS_OF_MEASURES = {
-    "price": "$€£¥",
-    "length": (_TIME, _LENGTH),
+    "price": CURRENCIES,
+    "length": (TIME, LENGTH),
     "date": (DATE, CALENDAR_YEAR, CLOCK),
-    "size": ("person",),
-    "weight": (_WEIGHT,),
-    "height": (_LENGTH,),
-    "width": (_LENGTH,),
-    "depth": (_LENGTH,),
-    "distance": (_LENGTH,),
+    "size": ("person", DATA, VOLUME),
+    "weight": (WEIGHT,),
+    "height": (LENGTH,),
+    "width": (LENGTH,),
+    "depth": (LENGTH,),
+    "distance": (LENGTH,),
     "temperature": ("°c", "°f"),
 }
 #: Measures that other columns express in the opposite direction: the fastest takes the least time.
 _OPPOSITE_MEASURES = {"speed": "length", "age": "date"}
+#: Measures of superlatives that can also compare another column, which the question names: "the biggest budget".
+_GENERAL_MEASURES = frozenset(("", "size", "length", "speed"))
+#: Superlatives without a measure that compare heights if the question names no column: "the highest peak".
+_HEIGHT_WORDS = frozenset(("highest", "lowest"))
 #: Words that name the measure of a superlative without one: "costs the most", "takes the longest".
 _MEASURE_WORDS = {
     **dict.fromkeys(
-        "cost costs price priced pay pays paid charge charges offer bid quote spend spent".split(), "price"
+        "cost costs price priced pay pays paid charge charges offer bid quote spend spent earn earns earned".split(),
+        "price",
     ),
     **dict.fromkeys("take takes last lasts".split(), "length"),
     **dict.fromkeys("weigh weighs".split(), "weight"),
 }
-#: Each unit that can be converted, with its base unit and the number of base units in it.
-_FACTORS = {
-    "second": (_TIME, 1.0), "minute": (_TIME, 60.0), "hour": (_TIME, 3600.0), "day": (_TIME, 86400.0),
-    "night": (_TIME, 86400.0), "week": (_TIME, 604800.0), "month": (_TIME, 2629800.0), "year": (_TIME, 31557600.0),
-    "mm": (_LENGTH, 0.001), "cm": (_LENGTH, 0.01), "m": (_LENGTH, 1.0), "km": (_LENGTH, 1000.0),
-    "foot": (_LENGTH, 0.3048), "mile": (_LENGTH, 1609.344),
-    "g": (_WEIGHT, 1.0), "kg": (_WEIGHT, 1000.0), "lb": (_WEIGHT, 453.59237), "ton": (_WEIGHT, 1_000_000.0),
-}  # fmt: skip
-_DATE_PATTERN = compile_lazily(
-    r"(?P<iso_year>\d{4})-(?P<iso_month>\d\d)(?:-(?P<iso_day>\d\d))?(?![\w-])"
-    r"|(?:(?P<day>\d{1,2})(?:st|nd|rd|th)?\.? )?(?P<month>[^\W\d_]{3,9})\.?"
-    r"(?: (?P<day_after>\d{1,2})(?:st|nd|rd|th)?,?)? (?P<year>\d{4})\b"
-)
-_NUMBER_PATTERN = compile_lazily(r"[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w-])|[-−]?\d+(?:\.\d+)?(?![\d-]|[.,:/]\d)")
-_FREE_PATTERN = compile_lazily(r"free\b|no charge\b", re.IGNORECASE)
-#: Seconds at the end of the name of a column, which are not those of a rate, such as "mb_s".
-_SECONDS_PATTERN = compile_lazily(r"(?<![bm][_/ ])(?<![^\W_])m?s\W*\Z", re.IGNORECASE)
 #: The start of a field of a row: the name of its column.
 _FIELD_PATTERN = compile_lazily(r"(?:\A|; )([^:;]{1,60}): ")
-#: The maximum number of characters of a cell in which its value is looked for.
-_MAX_CELL = 60
-#: The minimum number of rows that can be compared, and the share of the cells of a column that must have a value.
-_MIN_ROWS, _MIN_VALUE_SHARE = 2, 0.6
+#: The first cell of a row, or the name of an entry, that summarizes the other rows: "Total", "Average of all stalls".
+_SUMMARY_PATTERN = compile_lazily(
+    r"(?i:(?:grand |sub-?)?totals?|average|avg\.?)(?: [^A-Z].*)?:?|(?i:sum|mean|median|minimum|maximum|overall|all):?"
+)
 #: The words of a question that select rows: capitalized words, and words with a digit.
 _SELECTING_WORD_PATTERN = compile_lazily(r"(?<!\A)\b[A-Z][\w-]*|\b\w*\d[\w-]*")
 #: The measure of each superlative, and True for its highest values.
@@ -117,9 +104,12 @@ _MEASURES_BY_WORD = {
 }
 #: A superlative, but not the "most" of "most of", nor that of "at most".
 _SUPERLATIVE_PATTERN = compile_lazily(
-    rf"(?<![\w-])(?<!at )(?:{'|'.join(sorted(_MEASURES_BY_WORD, key=len, reverse=True))})(?![\w-])(?! of\b)",
+    rf"(?<![\w-])(?<!at )(?:{'|'.join(sorted(_MEASURES_BY_WORD, key=len, reverse=True)).replace(' ', '[ -]')})"
+    r"(?![\w-])(?! of\b)",
     re.IGNORECASE,
 )
+_WORD_PATTERN = compile_lazily(r"\w[\w-]*")
+_NEXT_WORD_PATTERN = compile_lazily(r" [^\W\d_]+")
 #: A verb that names the measure of the superlative after it.
 _VERB_PATTERN = compile_lazily(rf"\b(?:{'|'.join(_MEASURE_WORDS)}) (?:the )?\Z", re.IGNORECASE)
 
@@ -128,8 +118,8 @@ class Superlative(NamedTuple):
     """A superlative of a question: its ``text``, its ``measure`` (empty if it has none), and its direction.
 
     ``phrase`` is the superlative with a verb before it that names its measure, such as "costs the least". ``terms`` are
-    the stems of the other content words of the question, and ``names`` its capitalized words and words with digits, in
-    lower case.
+    the stems of the other content words of the question, ``next_terms`` that of the word after the superlative, and
+    ``names`` its capitalized words and words with digits, in lower case.
     """
 
     text: str
@@ -137,36 +127,50 @@ class Superlative(NamedTuple):
     measure: str
     is_highest: bool
     terms: frozenset[str]
+    next_terms: frozenset[str]
     names: tuple[str, ...]
 
 
 class ComparedRow(NamedTuple):
-    """A row as text, ``Name: value; Name: value``, and the ``table`` that it belongs to."""
+    """A row as text, ``Name: value; Name: value``, the ``table`` that it belongs to, and the ``labels`` of the table.
+
+    The labels are texts that can say what the table is about, such as its heading and the name of its file.
+    """
 
     table: Hashable
     text: str
+    labels: str = ""
 
 
 class _Cell(NamedTuple):
-    """A cell of a row: the offset of the column's name in the text of the row, and the content."""
+    """A cell of a row: the offset of the column's name in the text of the row, and the content.
+
+    The content is None if the row has the name twice, because a cell can contain text that looks like a field.
+    """
 
     offset: int
-    content: str
-
-
-class _CellValue(NamedTuple):
-    """The value of a cell, in base units, and the unit (empty if the cell has none)."""
-
-    number: float
-    unit: str
+    content: str | None
 
 
 class _ComparedColumn(NamedTuple):
-    """A comparable column of a table: its name, its values by index of the row, and their unit."""
+    """A comparable column of a table, its name and True if it is the first; see :class:`ColumnValues`."""
 
     name: str
+    is_first: bool
     values: Mapping[int, float]
     unit: str
+    has_ranges: bool
+
+
+class _RowSelection(NamedTuple):
+    """The rows that a question compares: their cells in a column by index of the row, and how many names select them.
+
+    ``num_names`` is the number of names of the question that are in these rows or in the labels of their table.
+    """
+
+    column: _ComparedColumn
+    cells: Mapping[int, _Cell]
+    num_names: int
 
 
 def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative | None:
@@ -179,7 +183,7 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     match = _SUPERLATIVE_PATTERN.search(question)
     if match is None:
         return None
-    measure, is_highest = _MEASURES_BY_WORD[match[0].lower()]
+    measure, is_highest = _MEASURES_BY_WORD[match[0].lower().replace("-", " ")]
     rest = f"{question[: match.start()]} {question[match.end() :]}"
     if not measure:
         words = rest.lower().replace("?", " ").split()
@@ -187,7 +191,10 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     verb = _VERB_PATTERN.search(question, 0, match.start())
     phrase = question[match.start() if verb is None else verb.start() : match.end()]
     names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(rest))
-    return Superlative(match[0], phrase, measure, is_highest, frozenset(list_content_terms(rest, stem)), names)
+    next_word = _NEXT_WORD_PATTERN.match(question, match.end())
+    next_terms = frozenset(list_terms(next_word[0], stem)) if next_word else frozenset()
+    terms = frozenset(list_content_terms(rest, stem))
+    return Superlative(match[0], phrase, measure, is_highest, terms, next_terms, names)
 
 
 def mark_extremes(
@@ -195,7 +202,8 @@ def mark_extremes(
 ) -> dict[int, str | None]:
     """Map the indexes of rows with an extreme value to their texts with the superlative before the column's name.
 
-    The other rows of a table in which a single column was compared are mapped to None.
+    The other rows of a table in which a single column was compared are mapped to None. If rows of some tables have a
+    name of the question, no row of another table is extreme.
 
     >>> rows = [ComparedRow("fees", "Room: A; Price: $40"), ComparedRow("fees", "Room: B; Price: $25")]
     >>> mark_extremes(rows, find_superlative("Which room is the cheapest?", str), str)
@@ -204,23 +212,33 @@ def mark_extremes(
     indexes_by_table: dict[Hashable, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         indexes_by_table[row.table].append(index)
-    marked: dict[int, str | None] = {}
+    selections: list[_RowSelection] = []
+    ruled_out: list[int] = []
     for indexes in indexes_by_table.values():
         cells = {index: split_cells(rows[index].text) for index in indexes}
-        columns = _choose_columns(_list_columns(cells), superlative, stem)
-        for column in columns:
-            compared = _filter_rows(cells, column, superlative, stem)
-            is_highest = superlative.is_highest != _is_opposite(column, superlative.measure)
-            extreme = (max if is_highest else min)(column.values[index] for index in compared)
-            for index in compared:
-                if column.values[index] == extreme:
-                    offset, text = cells[index][column.name].offset, rows[index].text
-                    mark = f"{superlative.text} " if column.name else f"{superlative.phrase}: "
-                    marked[index] = f"{text[:offset]}{mark}{text[offset:]}"
-        if len(columns) == 1:
-            for index in indexes:
-                marked.setdefault(index, None)
-    return marked
+        compared_cells = {index: row for index, row in cells.items() if not _is_summary(rows[index].text, row)}
+        entry_names = [rows[index].text.partition(": ")[0] for index, row in cells.items() if "" in row]
+        if len(set(entry_names)) < len(entry_names):  # a name that is repeated is that of a field
+            continue
+        columns = _choose_columns(_list_columns(compared_cells), superlative, stem)
+        labels = {index: set(_WORD_PATTERN.findall(rows[index].labels.lower())) for index in indexes}
+        selections.extend(_select_rows(compared_cells, labels, column, superlative, stem) for column in columns)
+        ruled_out.extend(indexes if len(columns) == 1 else [])
+    highest_count = max((selection.num_names for selection in selections), default=0)
+    marked: dict[int, str | None] = {}
+    for selection in selections:
+        column = selection.column
+        is_highest = superlative.is_highest != _is_opposite(column, superlative.measure)
+        # The end of a range such as "5-7" is unknown, so it cannot be the highest value.
+        if selection.num_names < highest_count or (is_highest and column.has_ranges):
+            continue
+        extreme = (max if is_highest else min)(column.values[index] for index in selection.cells)
+        for index, cell in selection.cells.items():
+            if column.values[index] == extreme:
+                text = rows[index].text
+                mark = f"{superlative.text} " if column.name else f"{superlative.phrase}: "
+                marked[index] = f"{text[: cell.offset]}{mark}{text[cell.offset :]}"
+    return marked | {index: None for index in ruled_out if index not in marked}
 
 
 def split_cells(text: str) -> dict[str, _Cell]:
@@ -234,78 +252,58 @@ def split_cells(text: str) -> dict[str, _Cell]:
     {'': _Cell(offset=0, content='$85 a day')}
     """
     matches = list(_FIELD_PATTERN.finditer(text))
-    starts = [match.start() for match in matches]
-    return {
-        (match[1] if len(matches) > 1 else ""): _Cell(match.start(1), text[match.end() : end].strip())
-        for match, end in zip(matches, [*starts[1:], len(text)], strict=False)  # no row without a field has an end
-    }
+    ends = [*(match.start() for match in matches[1:]), len(text)]
+    cells: dict[str, _Cell] = {}
+    for match, end in zip(matches, ends, strict=False):  # a text without a field has an end
+        name = match[1] if len(matches) > 1 else ""
+        cells[name] = _Cell(match.start(1), None if name in cells else text[match.end() : end].strip())
+    return cells
+
+
+def _is_summary(text: str, cells: Mapping[str, _Cell]) -> bool:
+    """True if the first cell of a row with a ``text`` and ``cells``, or the name of an entry, is such as "Total"."""
+    name, cell = next(iter(cells.items()), ("", None))
+    label = cell.content if cell is not None and name else text.partition(": ")[0]
+    return label is not None and _SUMMARY_PATTERN.fullmatch(label) is not None
 
 
 def _list_columns(rows: Mapping[int, Mapping[str, _Cell]]) -> list[_ComparedColumn]:
     """Return the comparable columns of the rows of a table."""
-    contents: dict[str, dict[int, str]] = defaultdict(dict)
+    contents: dict[str, dict[int, str | None]] = defaultdict(dict)
     for index, cells in rows.items():
         for name, cell in cells.items():
             contents[name][index] = cell.content
     columns = []
-    for name, cells_of_column in contents.items():
-        values = {index: value for index, cell in cells_of_column.items() if (value := _parse_value(cell)) is not None}
-        units = {value.unit for value in values.values()} - {""}
-        if len(values) >= max(_MIN_ROWS, _MIN_VALUE_SHARE * len(cells_of_column)) and len(units) <= 1:
-            unit = next(iter(units), "") or _find_unit_in_name(name)
-            columns.append(_ComparedColumn(name, {index: value.number for index, value in values.items()}, unit))
+    for position, (name, cells_of_column) in enumerate(contents.items()):
+        values = parse_column(name, cells_of_column)
+        if values is not None:
+            columns.append(_ComparedColumn(name, position == 0, *values))
     return columns
-
-
-def _find_unit_in_name(name: str) -> str:
-    """Return the base unit that the name of a column mentions, or an empty string.
-
-    >>> [_find_unit_in_name(name) for name in ("Weight (kg)", "restore_s", "restore_mb_s", "Rating")]
-    ['g', 'second', '', '']
-    """
-    if _SECONDS_PATTERN.search(name):
-        return _TIME
-    units = map(find_unit, re.findall(r"[$€£¥°]|[^\W\d_]+", name.lower()))
-    base_units = (_FACTORS.get(unit, (unit, 1.0))[0] for unit in units)
-    return next((unit for unit in base_units if unit in _COMPARED_UNITS), "")
-
-
-def _parse_value(cell: str) -> _CellValue | None:
-    """Return the value with which a cell begins, or None. A date is the number of its year, month and day."""
-    cell = cell[:_MAX_CELL]
-    date = _DATE_PATTERN.match(cell)
-    month = int(date["iso_month"] or list_month_names(None).get((date["month"] or "").lower(), 0)) if date else 0
-    if date and month:
-        day = date["iso_day"] or date["day"] or date["day_after"] or 0
-        return _CellValue(10_000 * int(date["iso_year"] or date["year"]) + 100 * month + int(day), DATE)
-    if _FREE_PATTERN.match(cell):
-        return _CellValue(0.0, "")
-    quantity = next(find_quantities(cell), None)
-    if quantity is not None and quantity.start == 0 and quantity.unit != WEEKDAY:
-        unit, factor = _FACTORS.get(quantity.unit, (quantity.unit, 1.0))
-        return _CellValue(quantity.value * factor, unit if unit in _COMPARED_UNITS else "")
-    number = _NUMBER_PATTERN.match(cell)
-    return None if number is None else _CellValue(float(number[0].replace(",", "").replace("−", "-")), "")
-
-
-_COMPARED_UNITS = frozenset(unit for units in _UNITS_OF_MEASURES.values() for unit in units)
 
 
 def _choose_columns(
     columns: Sequence[_ComparedColumn], superlative: Superlative, stem: Callable[[str], str]
 ) -> list[_ComparedColumn]:
-    """Return the columns that a superlative compares: of its measure, or named by the question.
+    """Return the columns that a superlative compares.
 
-    Of several, these are the columns with the most terms of the question in their names. A column whose name has the
-    superlative ("Minimum age") is not compared.
+    They are the column that the word after the superlative names ("the biggest budget"), columns of the superlative's
+    measure, or columns that the question names, in this order. Of several, these are the columns with the most terms of
+    the question in their names. A column whose name has the superlative ("Minimum age") is not compared.
     """
-    superlative_terms = set() if superlative.text.endswith("rated") else set(list_terms(superlative.text, stem))
+    superlative_terms = set() if superlative.text.lower().endswith("rated") else set(list_terms(superlative.text, stem))
     terms = {column.name: set(list_terms(column.name.replace("_", " "), stem)) for column in columns}
     columns = [column for column in columns if superlative_terms.isdisjoint(terms[column.name])]
     counts = {column.name: len(terms[column.name] & superlative.terms) for column in columns}
     chosen = [column for column in columns if _has_measure(column, superlative.measure)]
-    if not chosen or superlative.measure == "":
-        chosen = [column for column in columns if counts[column.name]]
+    if superlative.measure in _GENERAL_MEASURES:
+        named = [column for column in columns if counts[column.name]]
+        # The number of a room is not the size of "the largest room".
+        is_next = [
+            column for column in named if not (column.is_first or superlative.next_terms.isdisjoint(terms[column.name]))
+        ]
+        chosen = named if superlative.measure == "" else is_next or chosen or named
+    if not chosen and superlative.text.lower() in _HEIGHT_WORDS:
+        chosen = [column for column in columns if _has_measure(column, "height")]
     highest_count = max((counts[column.name] for column in chosen), default=0)
     return [column for column in chosen if counts[column.name] == highest_count]
 
@@ -321,7 +319,7 @@ def _has_own_measure(column: _ComparedColumn, measure: str) -> bool:
     if column.unit:
         return column.unit in _UNITS_OF_MEASURES.get(measure, ())
     words = re.split(r"[\W_]+", column.name.lower())
-    return not set(_COLUMN_WORDS[measure].split()).isdisjoint(words)
+    return not set(_COLUMN_WORDS[measure].split()).isdisjoint([*words, *(word.removesuffix("s") for word in words)])
 
 
 def _is_opposite(column: _ComparedColumn, measure: str) -> bool:
@@ -330,31 +328,38 @@ def _is_opposite(column: _ComparedColumn, measure: str) -> bool:
     return opposite is not None and not _has_own_measure(column, measure) and _has_own_measure(column, opposite)
 
 
-def _filter_rows(
+def _select_rows(
     rows: Mapping[int, Mapping[str, _Cell]],
+    labels: Mapping[int, Collection[str]],
     column: _ComparedColumn,
     superlative: Superlative,
     stem: Callable[[str], str],
-) -> list[int]:
-    """Return the indexes of the rows that the question compares; each has a value in the compared column.
+) -> _RowSelection:
+    """Return the rows that the question compares; each has a value in the compared column.
 
     If rows have a cell in another column with only words of the question, only these rows remain. The same holds for
-    each name in the question. A condition that no remaining row satisfies is ignored.
+    each name in the question, which can also be in the ``labels`` (words in lower case). A condition that no remaining
+    row satisfies is ignored.
     """
     indexes = [index for index in rows if index in column.values]
     for name in dict.fromkeys(name for index in indexes for name in rows[index]):
         if name != column.name:
-            matching = [index for index in indexes if _is_named(rows[index].get(name), superlative, stem)]
-            indexes = matching or indexes
+            indexes = [index for index in indexes if _is_named(rows[index].get(name), superlative, stem)] or indexes
+    num_names = 0
     for word in superlative.names:
         matching = [
-            index for index in indexes if any(word in cell.content.lower().split() for cell in rows[index].values())
+            index
+            for index in indexes
+            if word in labels[index]
+            or any(word in (cell.content or "").lower().split() for cell in rows[index].values())
         ]
         indexes = matching or indexes
-    return indexes
+        num_names += bool(matching)
+    return _RowSelection(column, {index: rows[index][column.name] for index in indexes}, num_names)
 
 
 def _is_named(cell: _Cell | None, superlative: Superlative, stem: Callable[[str], str]) -> bool:
     """True if all words of a cell are in the question."""
-    terms = set(list_terms(cell.content, stem)) if cell is not None and len(cell.content) <= _MAX_CELL else set()
+    content = "" if cell is None or cell.content is None or len(cell.content) > MAX_CELL else cell.content
+    terms = set(list_terms(content, stem))
     return bool(terms) and terms <= superlative.terms

@@ -11,8 +11,7 @@ the question asks for. The network does not compare numbers, so ranges and rows 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Hashable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -51,8 +50,6 @@ _MAIL_FIELD_WORDS = frozenset("date sender send sent write wrote written mail em
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
-#: The number of first columns that identify the table of a row that is a document.
-_NUM_KEY_COLUMNS = 2
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
 _COMPARING_PATTERN = compile_lazily(r"\b(?:which|who|whom|whose)\b", re.IGNORECASE)
 
@@ -75,7 +72,7 @@ class Window(NamedTuple):
 
 
 def select_windows(
-    answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer, compared: Container[str]
+    answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer, compared: Mapping[str, Hashable]
 ) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
@@ -83,8 +80,8 @@ def select_windows(
     question asks for, such as a person. A snippet that is itself a question is not read. A web address, and the sender
     or date of a mail, are read only if the question can ask for such a thing. A heading is read only if it has the date
     of a version that the question asks for. Ranges are replaced by the quantities of the question that they include,
-    and the superlative of the question is written into the rows with the extreme value, in tables of the documents
-    ``compared`` (their keys).
+    and the superlative of the question is written into the rows with the extreme value, in the tables of the documents
+    ``compared``, see :class:`.candidate_hits.CandidateHits`.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -332,13 +329,13 @@ def _compare_rows(
     passages: Sequence[Passage],
     positions: Iterable[SnippetPosition],
     scorer: SnippetScorer,
-    compared: Container[str],
+    compared: Mapping[str, Hashable],
 ) -> dict[SnippetPosition, str | None]:
     """Map the positions of rows and items with an extreme value to their texts with the superlative of the question.
 
     The other rows of their tables are mapped to None. If the question asks which thing or person is extreme, so are all
     rows and items without its superlative. ``positions`` are the snippets that can be read; only rows in the documents
-    ``compared`` can be extreme. The result is empty if the question has no superlative.
+    ``compared`` (their keys and tables) can be extreme. The result is empty if the question has no superlative.
     """
     superlative = find_superlative(scorer.question, scorer.stem)
     if superlative is None:
@@ -348,10 +345,15 @@ def _compare_rows(
         snippet = get_snippet(passages, position)
         if snippet.kind in ("table", "item"):
             passage = passages[position.passage_index]
-            is_compared = passage.document in compared
+            table = compared.get(passage.document)
+            labels = " ".join([passage.document, *passage.list_labels(position.snippet_index)])
             row_positions.append(position)
             rows.append(
-                ComparedRow(_identify_table(passage, position) if is_compared else position, snippet.labeled_text)
+                ComparedRow(
+                    position if table is None else _identify_table(passage, position, table),
+                    snippet.labeled_text,
+                    labels,
+                )
             )
     texts = mark_extremes(rows, superlative, scorer.stem)
     if _COMPARING_PATTERN.search(scorer.question):
@@ -361,12 +363,14 @@ def _compare_rows(
     return {row_positions[index]: text for index, text in texts.items()}
 
 
-def _identify_table(passage: Passage, position: SnippetPosition) -> Hashable:
+def _identify_table(passage: Passage, position: SnippetPosition, table: Hashable) -> Hashable:
     """Return a value that the row or item at ``position`` has in common with the others of its table or list.
 
-    Rows that are documents have the same first columns. The others have the same heading, caption and kind.
+    For a row that is a document, it is ``table``. Other rows of a table have the same first column, and items have the
+    same heading, caption and kind as the others of their list.
     """
     snippet = passage.snippets[position.snippet_index]
-    if passage.is_whole_document and len(passage.snippets) == 1:
-        return tuple(islice(split_cells(snippet.labeled_text), _NUM_KEY_COLUMNS))
-    return (passage.document, passage.heading, snippet.section, snippet.caption, snippet.kind)
+    if table != passage.document:
+        return table
+    first_column = next(iter(split_cells(snippet.labeled_text)), "")
+    return (passage.document, passage.heading, snippet.section, snippet.caption, snippet.kind, first_column)

@@ -1,0 +1,245 @@
+"""The values of table cells: numbers, amounts, durations and dates in units that can be compared.
+
+In: the cells of a column, and its name. Out: a number for each cell, and the unit of the column. A column has no values
+if kvstore cannot tell how some of its cells compare: a number that it cannot read, different currencies, rates for a
+day next to rates for a week, or a number without a unit next to durations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...text.month_names import list_month_names
+from ...text.patterns import compile_lazily
+from .quantities import CALENDAR_YEAR, CLOCK, DATE, WEEKDAY, find_quantities, find_unit
+
+#: The base units of time, length, weight, data and volume.
+TIME, LENGTH, WEIGHT, DATA, VOLUME = "second", "m", "g", "byte", "l"
+#: Each unit that can be converted, with its base unit and the number of base units in it.
+_FACTORS = {
+    "second": (TIME, 1.0), "minute": (TIME, 60.0), "hour": (TIME, 3600.0), "day": (TIME, 86400.0),
+    "night": (TIME, 86400.0), "week": (TIME, 604800.0), "month": (TIME, 2629800.0), "year": (TIME, 31557600.0),
+    "mm": (LENGTH, 0.001), "cm": (LENGTH, 0.01), "m": (LENGTH, 1.0), "km": (LENGTH, 1000.0),
+    "foot": (LENGTH, 0.3048), "mile": (LENGTH, 1609.344),
+    "g": (WEIGHT, 1.0), "kg": (WEIGHT, 1000.0), "lb": (WEIGHT, 453.59237), "ton": (WEIGHT, 1_000_000.0),
+    "kb": (DATA, 1e3), "mb": (DATA, 1e6), "gb": (DATA, 1e9), "tb": (DATA, 1e12),
+    "ml": (VOLUME, 0.001), "cl": (VOLUME, 0.01), "l": (VOLUME, 1.0),
+}  # fmt: skip
+_BASE_UNITS = frozenset(unit for unit, _ in _FACTORS.values())
+CURRENCIES = "$€£¥"
+#: The units that a column can have. The units of other columns are compared only with each other.
+_COLUMN_UNITS = _BASE_UNITS | {*CURRENCIES, DATE, CALENDAR_YEAR, CLOCK, "person", "°c", "°f"}
+#: The maximum number of letters of an unknown unit, such as "kW". A longer word after a number is not a unit.
+_MAX_UNIT = 3
+_MULTIPLIERS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9}
+#: The maximum number of characters of a cell in which its value is looked for.
+MAX_CELL = 60
+#: The minimum number of values of a column, and the minimum share of its cells that must have a value.
+_MIN_VALUES, _MIN_VALUE_SHARE = 2, 0.6
+_DATE_PATTERN = compile_lazily(
+    r"(?P<iso_year>\d{4})-(?P<iso_month>\d\d)(?:-(?P<iso_day>\d\d))?(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)|(?![\w-]))"
+    r"|(?P<dotted_day>\d{1,2})\. ?(?P<dotted_month>0?[1-9]|1[0-2])\. ?(?P<dotted_year>\d{4})\b"
+    r"|(?:(?P<day>\d{1,2})(?:st|nd|rd|th)?\.? )?(?P<month>[^\W\d_]{3,9})\.?"
+    r"(?: (?P<day_after>\d{1,2})(?:st|nd|rd|th)?,?)? (?P<year>\d{4})\b"
+)
+#: The number with which a cell begins, with its sign, currency and unit. "5-7" and "5+" are ranges.
+_NUMBER_PATTERN = compile_lazily(
+    r"""(?:(?:about|around|approx\.?|circa|ca\.?|from|up\ to)\ |[~≈]\ ?)?(?:(?P<code>[A-Z]{3})\ ?(?=[\d−-]))?
+    (?P<sign>[-−–+]\ ?(?=[\d$€£¥]))?(?P<currency>[$€£¥]\ ?)?
+    (?P<number>\d{1,3}(?:[ '’]\d{3})+(?!\d)(?:[.,]\d+)?|\d(?:[\d.,]*\d)?)
+    (?:(?:st|nd|rd|th)\b)?(?P<range>\ ?(?:[-–—]|to\b)\ ?[$€£¥]?\d[\d.,]*|\ ?\+)?
+    (?:\ ?(?P<multiplier>[kKM]|(?<=\d)b|mn|bn|thousand|million|billion)\b)?
+    (?:[ -]?(?P<unit>[%$€£¥]|°\ ?[CF]\b|(?!(?:per|an?|each|every|to|or|out|of|and)\b)[^\W\d_]+(?:[23](?![^\W_]))?))?""",
+    re.VERBOSE,
+)
+#: The next part of a duration, weight or length: "30 min" in "1 h 30 min".
+_PART_PATTERN = compile_lazily(r",? ?(?:and )?(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[^\W\d_]+)?")
+#: The unit of a rate and the scale of a rating: "a day", "/kg", "monthly", "/5", "out of 10".
+_RATE_PATTERN = compile_lazily(
+    r" ?(?:(?:per|an?|each|every|/) ?(?P<unit>[^\W\d_]+)|(?P<adverb>(?:hour|dai|week|month|year|annual)ly)\b"
+    r"|(?:/|out of|of) ?(?P<scale>5|10|100)(?![\d/.,]))"
+)
+_CLOCK_END_PATTERN = compile_lazily(r" ?(?:[-–—]|to\b|until\b|till\b)")
+_FREE_PATTERN = compile_lazily(r"(?:free|no charge)\b\D*\Z", re.IGNORECASE)
+_DIGIT_PATTERN = compile_lazily(r"\d")
+#: A number with a period that can separate thousands, and one with a period that cannot.
+_THOUSANDS_PATTERN = compile_lazily(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,])")
+_DECIMAL_PATTERN = compile_lazily(r"\d\.(?:\d{1,2}|\d{4,})(?!\d)|(?<!\d)0\.\d{3}(?!\d)")
+#: Seconds at the end of the name of a column, which are not those of a rate, such as "mb_s".
+_SECONDS_PATTERN = compile_lazily(r"(?<![bm][_/ ])(?<![^\W_])m?s\W*\Z", re.IGNORECASE)
+#: A unit in the name of a column: in brackets, after "in", or as the last word.
+_NAME_UNIT_PATTERN = compile_lazily(r"[$€£¥]|(?<=[(\[])[^\W_]+(?=[)\]])|(?<=\bin )[^\W_]+\Z|[^\W_]+\Z")
+#: Words at the end of the name of a column that are not the unit of its cells: "Age", "Rate per day", "First day".
+_NO_NAME_UNITS = frozenset("age aged day night week month year".split())
+
+
+class ColumnValues(NamedTuple):
+    """The values of a column by index of the row, their unit (empty if unknown), and True if some are ranges.
+
+    A range has its lowest value.
+    """
+
+    values: Mapping[int, float]
+    unit: str
+    has_ranges: bool
+
+
+class _CellValue(NamedTuple):
+    """The value of a cell, in base units; ``unit`` and ``rate`` (the unit of "a day") are empty if it has none."""
+
+    number: float
+    unit: str
+    rate: str = ""
+    is_range: bool = False
+
+
+def parse_column(name: str, cells: Mapping[int, str | None]) -> ColumnValues | None:
+    """Return the values of a column with a name, or None if they cannot be compared.
+
+    ``cells`` are its cells by index of the row; None is a cell with several values. Cells without digits, such as
+    "on request", have no value.
+    """
+    values: dict[int, _CellValue] = {}
+    for index, cell in cells.items():
+        value = None if cell is None else _parse_value(cell)
+        if value is not None:
+            values[index] = value
+        elif cell is None or _DIGIT_PATTERN.search(cell):
+            return None
+    units = {value.unit for value in values.values()} - {""}
+    has_bare_numbers = any(not value.unit and value.number for value in values.values())
+    if CALENDAR_YEAR in units and has_bare_numbers:  # 1500 and 900 are numbers
+        units.remove(CALENDAR_YEAR)
+    if (
+        len(values) < max(_MIN_VALUES, _MIN_VALUE_SHARE * len(cells))
+        or len(units) > 1
+        or len({value.rate for value in values.values()} - {""}) > 1
+        or (has_bare_numbers and not units.isdisjoint(_BASE_UNITS))
+        or _has_unclear_periods([cell or "" for cell in cells.values()])
+    ):
+        return None
+    name_unit = _find_unit_in_name(name)
+    unit = next(iter(units & _COLUMN_UNITS), "")
+    if not unit or (unit == CALENDAR_YEAR and name_unit in CURRENCIES):
+        unit = name_unit
+    if unit in _BASE_UNITS and any(value.rate for value in values.values()):  # km/h
+        unit = ""
+    numbers = {index: value.number for index, value in values.items()}
+    return ColumnValues(numbers, unit, any(value.is_range for value in values.values()))
+
+
+def _parse_value(cell: str) -> _CellValue | None:
+    """Return the value with which a cell begins, or None. A date is the number of its year, month and day.
+
+    >>> _parse_value("1 h 30 min").number, _parse_value("$1.2 million").number, _parse_value("1.250,50 €").number
+    (5400.0, 1200000.0, 1250.5)
+    """
+    cell = " ".join(cell[:MAX_CELL].split())  # spaces that do not break become spaces
+    date = _DATE_PATTERN.match(cell)
+    month = (
+        int(date["iso_month"] or date["dotted_month"] or _MONTHS.get((date["month"] or "").lower(), 0)) if date else 0
+    )
+    if date and month:
+        year = date["iso_year"] or date["dotted_year"] or date["year"]
+        day = date["iso_day"] or date["dotted_day"] or date["day"] or date["day_after"] or 0
+        minutes = 60 * int(date["hour"] or 0) + int(date["minute"] or 0)
+        return _CellValue(10_000 * int(year) + 100 * month + int(day) + minutes / 1440, DATE)
+    if _FREE_PATTERN.match(cell):
+        return _CellValue(0.0, "")
+    quantity = next(find_quantities(cell), None)
+    if quantity is not None and quantity.start == 0:
+        if quantity.unit in (CLOCK, DATE):
+            is_range = _CLOCK_END_PATTERN.match(cell, quantity.end) is not None
+            if quantity.unit == CLOCK and find_unit(cell[quantity.end :].strip().lower()) == "hour":  # 1:30 h
+                return _CellValue(60 * quantity.value, TIME)
+            return _CellValue(quantity.value, quantity.unit, is_range=is_range)
+        if quantity.unit == WEEKDAY:
+            return None
+        if not cell[0].isdigit() and cell[0] not in CURRENCIES:  # a number word
+            return _CellValue(quantity.value, "")
+    return _parse_number(cell)
+
+
+_MONTHS = list_month_names(None)
+
+
+def _parse_number(cell: str) -> _CellValue | None:
+    """Return the value of a cell that begins with a number, or None."""
+    match = _NUMBER_PATTERN.match(cell)
+    number = None if match is None else _parse_digits(match["number"])
+    rest = "" if match is None else cell[match.end() :]
+    if match is None or number is None or rest[:1] in ("'", '"', "′"):
+        return None
+    unit_text = match["unit"] or ""
+    word = unit_text.replace(" ", "").lower()
+    unit = (match["currency"] or "").strip() or find_unit((match["code"] or word).lower())
+    number *= _MULTIPLIERS[match["multiplier"].lower()] if match["multiplier"] else 1.0
+    if unit in CURRENCIES and word == "m":  # $2m
+        number *= 1e6
+    base_unit, factor = _FACTORS.get(unit, (unit, 1.0))
+    number *= factor
+    while factor != 1.0 and (part := _PART_PATTERN.match(rest)):
+        part_unit = find_unit(part["unit"].lower()) if part["unit"] else "minute" if unit == "hour" else ""
+        part_base, part_factor = _FACTORS.get(part_unit, ("", factor))
+        if part_base != base_unit or part_factor >= factor:
+            break
+        number, factor, rest = number + part_factor * float(part["number"]), part_factor, rest[part.end() :]
+    rate = _RATE_PATTERN.match(rest)
+    rate_unit = find_unit((rate["unit"] or "").lower()) if rate else ""
+    rate_text = (rate["scale"] or rate["adverb"] or (rate_unit if rate_unit in _FACTORS else "")) if rate else ""
+    if rest[:1].isalnum() or (rate is None and rest[:1] in (":", "/") and rest[1:2].isdigit()):  # "1e6", "1/2"
+        return None
+    if match["sign"] and match["sign"][0] != "+":
+        number = -number
+    is_known = base_unit in _COLUMN_UNITS or len(base_unit) <= _MAX_UNIT
+    if (
+        not base_unit
+        and _CALENDAR_YEAR_PATTERN.fullmatch(match["number"])
+        and not (match["multiplier"] or match["sign"])
+    ):
+        base_unit = CALENDAR_YEAR
+    return _CellValue(number, base_unit if is_known else "", rate_text, match["range"] is not None)
+
+
+_CALENDAR_YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
+
+
+def _parse_digits(text: str) -> float | None:
+    """Return the number of digits with separators of decimals and thousands, or None if they are unclear.
+
+    >>> [_parse_digits(text) for text in ("1,250", "1 250.5", "12,5", "1.250,50", "1.2.3")]
+    [1250.0, 1250.5, 12.5, 1250.5, None]
+    """
+    text = re.sub("[ '’]", "", text)
+    if re.fullmatch(r"(?!0)\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text):
+        return float(text.replace(",", ""))
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+", text):
+        return float(text.replace(".", "").replace(",", "."))
+    return None
+
+
+def _has_unclear_periods(cells: list[str]) -> bool:
+    """True if the periods in the cells of a column can separate thousands: "1.250" next to "950", but not to "9.5"."""
+    if not any(map(_THOUSANDS_PATTERN.search, cells)) or any(map(_DECIMAL_PATTERN.search, cells)):
+        return False
+    return any(_DIGIT_PATTERN.search(cell) and "." not in cell for cell in cells)
+
+
+def _find_unit_in_name(name: str) -> str:
+    """Return the base unit that the name of a column mentions, or an empty string.
+
+    >>> [_find_unit_in_name(name) for name in ("Weight (kg)", "restore_s", "restore_mb_s", "Age", "Price per kg")]
+    ['g', 'second', '', '', '']
+    """
+    name = " ".join(re.split(r"[_.\s]+", name.lower())).strip()
+    if _SECONDS_PATTERN.search(name):
+        return TIME
+    is_rate = re.search(r"\bper\b|/|\bsq|²", name) is not None
+    for word in _NAME_UNIT_PATTERN.findall(name):
+        unit = "" if word in _NO_NAME_UNITS else find_unit(word)
+        unit = _FACTORS.get(unit, (unit, 1.0))[0]
+        if unit in _COLUMN_UNITS and (unit in CURRENCIES or not is_rate):
+            return unit
+    return ""
