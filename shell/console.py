@@ -193,7 +193,7 @@ class Console:
 
         A missing store is created if the statement can store something.
         """
-        if self.confirm is not None:
+        if self.confirm is not None and not self.store.readonly:
             effect = _describe_mass_change(item.text)
             if effect is not None and not self.confirm(effect):
                 self.notify("the statement was not run")
@@ -274,6 +274,17 @@ class Console:
         )
         self.out.flush()
         return num_rows
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Write lines of text to the output, through the pager if they are longer than the screen."""
+        text = "".join(f"{line}\n" for line in lines)
+        if self.pager is None or not self.is_terminal:
+            self.out.write(text)
+            return
+        stream = PagedStream(self.out, self.pager)
+        with suppress(BrokenPipeError):  # the user has left the pager
+            stream.write(text)
+        stream.close()
 
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
         """Write a result to the ``pager`` command if it is longer than the screen; return the number of rows.
@@ -374,8 +385,8 @@ def _format_script_error(error: Exception, item: ScriptItem, name: str) -> str:
 
 def describe_error(error: Exception) -> str:
     """Return the message of an error for the user, without a traceback."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     if isinstance(error, (KvstoreError, OSError, ValueError)):
         return str(error)
     return f"{type(error).__name__}: {error}; set KVSTORE_TRACEBACK=1 to print the traceback"

@@ -119,17 +119,17 @@ def _print_help(console: Console, arguments: list[str]) -> None:
     for any other word.
     """
     syntax_lines = find_syntax(arguments) if arguments else []
-    for line in syntax_lines:
-        print(wrap_message(line, console.width), file=console.out)
+    lines = [wrap_message(line, console.width) for line in syntax_lines]
     if syntax_lines and (len(arguments) > 1 or arguments[0] not in COMMANDS):
+        console.write_lines(lines)
         return
     commands = [find_command(name.lstrip(".")) for name in arguments] or list(COMMANDS.values())
     pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
-    for line in format_definitions(pairs, console.width):
-        print(line, file=console.out)
+    lines += format_definitions(pairs, console.width)
     if not arguments:
         closing_line = "Anything else is a statement, which ends with ';'. Try SHOW TABLES; or .help INSERT"
-        print(wrap_message(closing_line, console.width), file=console.out)
+        lines.append(wrap_message(closing_line, console.width))
+    console.write_lines(lines)
 
 
 def _quit(console: Console, arguments: list[str]) -> None:
@@ -183,9 +183,11 @@ def _print_tables(console: Console, arguments: list[str]) -> None:
 def _print_schema(console: Console, arguments: list[str]) -> None:
     """Print the tables that ``arguments`` name, or all, as CREATE TABLE statements."""
     store = console.store
+    lines = []
     for table in map(store.describe_table, arguments) if arguments else store.tables():
         columns = ", ".join(f'"{column.name}" {column.type or ""}'.rstrip() for column in table.columns)
-        print(f'CREATE TABLE "{table.name}" ({columns});', file=console.out)
+        lines.append(f'CREATE TABLE "{table.name}" ({columns});')
+    console.write_lines(lines)
 
 
 def _describe_tables(console: Console, arguments: list[str]) -> None:
@@ -392,8 +394,7 @@ def _print_history(console: Console, arguments: list[str]) -> None:
         raise ValueError(f"expected a number of statements, not {arguments[0]}")
     max_entries = int(arguments[0]) if arguments else _DEFAULT_HISTORY_ENTRIES
     entries = list(FileHistory(str(path)).load_history_strings())[:max_entries] if path.exists() else []
-    for entry in reversed(entries):
-        print(entry, file=console.out)
+    console.write_lines(reversed(entries))
 
 
 def _print_arguments(console: Console, arguments: list[str]) -> None:

@@ -111,6 +111,13 @@ def test_a_failure_is_reported_and_the_rest_continues(run_kvstore: Run, store: s
     assert run_kvstore("shell", store, "--bail", stdin=script)[:2] == (1, "a\n1\n")
 
 
+def test_output_to_a_full_disk_is_reported_without_its_number(store: str, tmp_path: Path) -> None:
+    command = [*KVSTORE, "shell", store, "-c", "SELECT 1"]
+    with open("/dev/full", "w") as output:
+        process = subprocess.run(command, cwd=tmp_path, stdout=output, stderr=subprocess.PIPE, text=True)
+    assert (process.returncode, process.stderr) == (1, "error: No space left on device\n")
+
+
 def test_an_error_of_a_script_names_file_and_line(run_kvstore: Run, store: str, tmp_path: Path) -> None:
     script = "SELECT 1;\n\n  DELETE DOCUMENT 'x';\n.read nowhere.sql\nSEARCH 'x'\n WHERE foo;\n.nope\n"
     (tmp_path / "a.sql").write_text(script)

@@ -791,6 +791,14 @@ def test_the_confirmation_names_the_effect(monkeypatch: pytest.MonkeyPatch, stat
     assert questions == [f"{effect} continue? [y/N] "]
 
 
+def test_a_change_of_a_read_only_store_is_refused_without_a_question(
+    terminal: Callable[..., pexpect.spawn[str]],
+) -> None:
+    child = terminal("--readonly")
+    child.send("DELETE FROM documents WHERE key = 'tea';\r")
+    assert wait_for(child, "continue?", "opened read-only") == 1
+
+
 @pytest.mark.slow
 def test_tab_completes_from_the_store(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal("--readonly")
@@ -924,6 +932,11 @@ def test_a_long_result_is_paged(terminal: Callable[..., pexpect.spawn[str]]) -> 
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS nr FROM n LIMIT"
     child.send(f"{numbers} 60;\r")
     wait_for(child, r"paged:\s*60")
+    wait_for(child, "kvstore>")
+    child.setwinsize(24, 100)
+    child.send(".help\r")
+    wait_for(child, r"paged:\.help")
+    wait_for(child, r"paged:\.show")
     wait_for(child, "kvstore>")
     child.send(".pager head -5\r")
     wait_for(child, "pager head -5")
