@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
-from ..text.words import FUNCTION_WORDS, segment_words
+from ..text.words import FUNCTION_WORDS
 from .question_names import PassageWords, QuestionName
 
 _MONTHS = "|".join(MONTHS)
