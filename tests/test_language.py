@@ -235,6 +235,7 @@ def test_white_space_in_an_unquoted_question_is_read_in_linear_time() -> None:
         ("LOOKUP 'Widow's and Bob's'", 1, 14, "write a quote inside a string twice, as in 'it''s'"),
         ("SELECT 'it's'", 1, 11, "write a quote inside a string twice, as in 'it''s'"),
         ("exit", 1, 1, "no statement begins with exit; .exit leaves the shell"),
+        ("parental  leave;", 1, 1, "begins with parental; to search for text, write SEARCH 'parental leave';"),
         ("LOOKUP a", 1, 8, "text is written in single quotes: 'a'"),
         ('LOOKUP "a"', 1, 8, "text is written in single quotes: 'a'"),
         ("LOOKUP 'a", 1, 8, "never closed"),

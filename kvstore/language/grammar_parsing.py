@@ -157,9 +157,15 @@ def _make_unexpected_error(
     database_hint = _find_other_database_hint(tokens, token)
     if "COPY" in expected:  # where COPY is valid, a statement begins
         suggestion = suggest(token.text, _list_keywords(expected))
-        remedy = database_hint or (
-            f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
-        )
+        if database_hint is not None:
+            remedy = database_hint
+        elif suggestion:
+            remedy = f"did you mean {suggestion}?"
+        elif len(tokens) > 1 and all(word.kind == "word" for word in tokens):  # parental leave
+            words = " ".join(word.text for word in tokens[:MAX_COPIED])
+            remedy = f"to search for text, write SEARCH {format_literal(shorten(words, MAX_COPIED))};"
+        else:
+            remedy = f"a statement begins with {expectation}"
         return make_statement_error(text, token.start, f"no statement begins with {shorten(token.text)}; {remedy}")
     if token.kind == "word" and text[: token.start].endswith("'"):  # 'Widow's and Bob's'
         return make_quote_error(text, token.start - 1)
