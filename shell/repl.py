@@ -25,6 +25,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.defaults import create_output
 from prompt_toolkit.styles import Style
 
 from kvstore import language
@@ -120,6 +121,7 @@ def _make_session(console: Console, catalog: LiveCatalog, toolbar: Toolbar) -> P
         bottom_toolbar=toolbar.get_text,
         style=_STYLE,
         color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
+        output=create_output(always_prefer_tty=True),  # standard error if results go to a pipe or file
         enable_open_in_editor=True,
         enable_system_prompt=False,
     )

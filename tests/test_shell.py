@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -572,7 +573,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
         store.put("tree", "Payroll,Finance\n", format="pairs")
     running: list[pexpect.spawn[str]] = []
 
-    def start_shell(*arguments: str, prompt: str = "kvstore>") -> pexpect.spawn[str]:
+    def start_shell(*arguments: str, prompt: str = "kvstore>", redirection: str = "") -> pexpect.spawn[str]:
         environment = {
             **os.environ,
             "XDG_STATE_HOME": str(tmp_path / "state"),
@@ -585,10 +586,10 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
         # A size in the environment would override that of the terminal.
         for name in ("VISUAL", "COLUMNS", "LINES"):
             environment.pop(name, None)
-        command = ["-c", "from kvstore_shell.cli import main; main()", "shell", "s", *arguments]
+        command = [sys.executable, "-c", "from kvstore_shell.cli import main; main()", "shell", "s", *arguments]
         child = pexpect.spawn(
-            sys.executable,
-            command,
+            "sh",
+            ["-c", f"exec {shlex.join(command)} {redirection}"],
             cwd=str(tmp_path),
             env=environment,
             encoding="utf-8",
@@ -908,6 +909,19 @@ def test_a_missing_editor_is_reported(terminal: Callable[..., pexpect.spawn[str]
     child = terminal()
     child.send(".edit\r")
     wait_for(child, "set VISUAL or EDITOR")
+
+
+@pytest.mark.slow
+def test_the_prompt_is_not_written_to_a_file_of_results(
+    terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path
+) -> None:
+    child = terminal(redirection="> rows.tsv")
+    child.send("SELECT 6*7 AS answer;\r")
+    wait_for(child, "answer")
+    wait_for(child, "kvstore>")
+    child.sendeof()
+    wait_for(child, pexpect.EOF)
+    assert (tmp_path / "rows.tsv").read_text() == "answer\n42\n"
 
 
 @pytest.mark.slow
