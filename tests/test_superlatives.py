@@ -103,6 +103,25 @@ def mark(question: str, texts: Sequence[str]) -> dict[int, str | None]:
             "Course: B; latest Start: 1 May 2025",
         ),
         ("Who is the youngest?", "Name: A; Age: 34|Name: B; Age: 19", "Name: B; youngest Age: 19"),
+        ("the youngest group", "Group: A; Ages: 6-8|Group: B; Ages: 3-5", "Group: B; youngest Ages: 3-5"),
+        (
+            "Which plan has the most photos?",
+            "Plan: A; Photos: 500|Plan: B; Photos: unlimited",
+            "Plan: B; most Photos: unlimited",
+        ),
+        ("the earliest trip", "Trip: A; Day: 15/03/2025|Trip: B; Day: 04/05/2025", "Trip: A; earliest Day: 15/03/2025"),
+        ("the earliest trip", "Trip: A; Day: 03/15/2025|Trip: B; Day: 04/02/2025", "Trip: A; earliest Day: 03/15/2025"),
+        ("Which club is ranked highest?", "Rank: 1; Club: A|Rank: 2; Club: B", "highest Rank: 1; Club: A"),
+        (
+            "the fastest train",
+            "Train: A; Departs: 06:10; Duration: 2:15|Train: B; Departs: 07:45; Duration: 1:30",
+            "Train: B; Departs: 07:45; fastest Duration: 1:30",
+        ),
+        (
+            "the cheapest course",
+            "Course: A; Fee: 90; Pass_rate: 71%|Course: B; Fee: 80; Pass_rate: 75%",
+            "Course: B; cheapest Fee: 80; Pass_rate: 75%",
+        ),
         ("the cheapest boat", "name: A; day_rate: 200|name: B; day_rate: 150", "name: B; cheapest day_rate: 150"),
         ("the fastest car", "Car: A; Speed (km/h): 200|Car: B; Speed (km/h): 150", "Car: A; fastest Speed (km/h): 200"),
         (
@@ -132,6 +151,7 @@ def test_the_superlative_is_written_into_the_row_with_the_extreme_value(question
         ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Price: €25"]),
         ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Price: on request", "Room: C; Price: n/a"]),
         ("Which car is the cheapest?", ["Car: A; Price: $85 a day", "Car: B; Price: $300 a week"]),
+        ("Which trip is the earliest?", ["Trip: A; Day: 01/03/2025", "Trip: B; Day: 03/01/2025"]),
         ("Which car is the cheapest?", ["Car: A; Price: $40", "Car: B; Price: below $50", "Car: C; Price: $60"]),
         ("Which walk is the longest?", ["Walk: A; Duration: 90", "Walk: B; Duration: 2 h"]),
         ("Which town is the largest?", ["Town: A; Population: 1.250", "Town: B; Population: 980"]),

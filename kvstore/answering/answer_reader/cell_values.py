@@ -7,6 +7,7 @@ day next to rates for a week, or a number without a unit next to durations.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -30,7 +31,7 @@ _FACTORS = {
 _BASE_UNITS = frozenset(unit for unit, _ in _FACTORS.values())
 CURRENCIES = "$€£¥"
 #: The units that a column can have. The units of other columns are compared only with each other.
-_COLUMN_UNITS = _BASE_UNITS | {*CURRENCIES, DATE, CALENDAR_YEAR, CLOCK, "person", "°c", "°f"}
+_COLUMN_UNITS = _BASE_UNITS | {*CURRENCIES, DATE, CALENDAR_YEAR, CLOCK, "person", "°c", "°f", "%"}
 #: The maximum number of letters of an unknown unit, such as "kW". A longer word after a number is not a unit.
 _MAX_UNIT = 3
 _MULTIPLIERS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9}
@@ -63,6 +64,9 @@ _RATE_PATTERN = compile_lazily(
 )
 _CLOCK_END_PATTERN = compile_lazily(r" ?(?:[-–—]|to\b|until\b|till\b)")
 _FREE_PATTERN = compile_lazily(r"(?:free|no charge)\b\D*\Z", re.IGNORECASE)
+_UNLIMITED_PATTERN = compile_lazily(r"(?:unlimited|no limit)\b\D*\Z", re.IGNORECASE)
+#: A date such as 03/04/2025, whose day or month comes first.
+_SLASH_DATE_PATTERN = compile_lazily(r"(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<year>\d{4})\b")
 _DIGIT_PATTERN = compile_lazily(r"\d")
 #: A number with a period that can separate thousands, and one with a period that cannot.
 _THOUSANDS_PATTERN = compile_lazily(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,])")
@@ -72,7 +76,8 @@ _SECONDS_PATTERN = compile_lazily(r"(?<![bm][_/ ])(?<![^\W_])m?s\W*\Z", re.IGNOR
 #: A unit in the name of a column: in brackets, after "in", or as the last word.
 _NAME_UNIT_PATTERN = compile_lazily(r"[$€£¥]|(?<=[(\[])[^\W_]+(?=[)\]])|(?<=\bin )[^\W_]+\Z|[^\W_]+\Z")
 #: Words at the end of the name of a column that are not the unit of its cells: "Age", "Rate per day", "First day".
-_NO_NAME_UNITS = frozenset("age aged day night week month year".split())
+_DURATION_PATTERN = compile_lazily(r"\b(?:duration|length)\b", re.IGNORECASE)
+_NO_NAME_UNITS = frozenset("age aged ages day night week month year".split())
 
 
 class ColumnValues(NamedTuple):
@@ -102,14 +107,14 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ColumnValues | N
     "on request", have no value.
     """
     values: dict[int, _CellValue] = {}
-    for index, cell in cells.items():
+    for index, cell in _rewrite_dates(cells).items():
         value = None if cell is None else _parse_value(cell)
         if value is not None:
             values[index] = value
         elif cell is None or _DIGIT_PATTERN.search(cell):
             return None
     units = {value.unit for value in values.values()} - {""}
-    has_bare_numbers = any(not value.unit and value.number for value in values.values())
+    has_bare_numbers = any(not value.unit and 0 != value.number < math.inf for value in values.values())
     if CALENDAR_YEAR in units and has_bare_numbers:  # 1500 and 900 are numbers
         units.remove(CALENDAR_YEAR)
     if (
@@ -124,10 +129,24 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ColumnValues | N
     unit = next(iter(units & _COLUMN_UNITS), "")
     if not unit or (unit == CALENDAR_YEAR and name_unit in CURRENCIES):
         unit = name_unit
+    if unit == CLOCK and _DURATION_PATTERN.search(name):  # 1:30 is a duration, and the factor does not matter
+        unit = TIME
     if unit in _BASE_UNITS and any(value.rate for value in values.values()):  # km/h
         unit = ""
     numbers = {index: value.number for index, value in values.items()}
     return ColumnValues(numbers, unit, any(value.is_range for value in values.values()))
+
+
+def _rewrite_dates(cells: Mapping[int, str | None]) -> Mapping[int, str | None]:
+    """Return the cells of a column with dates such as 31/12/2025 in ISO 8601, if some show where the day is."""
+    dates = {index: match for index, cell in cells.items() if (match := _SLASH_DATE_PATTERN.match(cell or ""))}
+    has_day_first = any(int(date["first"]) > 12 for date in dates.values())
+    has_day_second = any(int(date["second"]) > 12 for date in dates.values())
+    if has_day_first == has_day_second:
+        return cells
+    day, month = ("first", "second") if has_day_first else ("second", "first")
+    iso_dates = {index: f"{date['year']}-{date[month]:0>2}-{date[day]:0>2}" for index, date in dates.items()}
+    return {**cells, **iso_dates}
 
 
 def _parse_value(cell: str) -> _CellValue | None:
@@ -159,6 +178,8 @@ def _parse_value(cell: str) -> _CellValue | None:
             return None
         if not cell[0].isdigit() and cell[0] not in CURRENCIES:  # a number word
             return _CellValue(quantity.value, "")
+    if _UNLIMITED_PATTERN.match(cell):
+        return _CellValue(math.inf, "")
     return _parse_number(cell)
 
 

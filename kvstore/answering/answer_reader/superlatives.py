@@ -77,6 +77,8 @@ _OPPOSITE_MEASURES = {"speed": "length", "age": "date"}
 _GENERAL_MEASURES = frozenset(("", "size", "length", "speed"))
 #: Superlatives without a measure that compare heights if the question names no column: "the highest peak".
 _HEIGHT_WORDS = frozenset(("highest", "lowest"))
+#: The name of a column whose best value is 1.
+_RANK_PATTERN = compile_lazily(r"\b(?:rank|ranking|position)\b", re.IGNORECASE)
 #: Words that name the measure of a superlative without one: "costs the most", "takes the longest".
 _MEASURE_WORDS = {
     **dict.fromkeys(
@@ -323,7 +325,9 @@ def _has_own_measure(column: _ComparedColumn, measure: str) -> bool:
 
 
 def _is_opposite(column: _ComparedColumn, measure: str) -> bool:
-    """True if a column expresses a measure in the opposite direction, as a time does a speed."""
+    """True if the lowest value of a column is the highest of a measure, as with times for speed, and with ranks."""
+    if measure == "" and _RANK_PATTERN.search(column.name):
+        return True
     opposite = _OPPOSITE_MEASURES.get(measure)
     return opposite is not None and not _has_own_measure(column, measure) and _has_own_measure(column, opposite)
 
