@@ -469,6 +469,23 @@ def test_statements_saved_in_two_tabs_at_once_are_all_kept(monkeypatch: pytest.M
     assert sorted(load_queries()) == sorted(names)
 
 
+def test_a_single_item_is_in_the_singular(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.application import make_explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"language": "rules"}) as store:
+        store.put("a", "The office of Ann Lee is closed.")
+        for number in range(9):
+            store.put(f"{number}", "Closed.", meta={"number": number})
+    followed = FollowedStore(tmp_path / "s")
+    client = make_client(make_explorer(followed, token=TOKEN, port=PORT))
+    client.get("/", params={"token": TOKEN})
+    assert ">and 1 more value</p>" in client.get("/documents").text
+    assert "1 names" not in client.get("/health").text and "1 name with" in client.get("/health").text
+    followed.close()
+
+
 def test_lists_are_filtered_counted_and_paged(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     from kvstore.integrations.explore.application import make_explorer

@@ -12,6 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from ...arguments import format_count
 from ...extensions.extras import import_extra
 from .urls import build_document_url, build_entity_url, build_page_url, build_path, build_spans_url, build_tree_url
 
@@ -64,6 +65,7 @@ def _make_environment() -> Any:
         "markdown": render_markdown,
         "markdown_line": partial(render_markdown, inline=True),
         "number": _format_number,
+        "count_of": format_count,
         "size": _format_size,
         "when": _format_time,
         "percent": _format_percent,

@@ -129,7 +129,7 @@
   };
   const tell = () => {
     const full = names() >= most ? ` The picture has its maximum of ${most} names.` : "";
-    statusLine.textContent = `${names()} names. Click a name to add its neighbors; click it again to open its page.${full}`;
+    statusLine.textContent = `${names()} name${names() === 1 ? "" : "s"}. Click a name to add its neighbors; click it again to open its page.${full}`;
     box.dataset.names = String(names());
     box.dataset.joins = String(graph.edges().length);
   };
