@@ -8,9 +8,10 @@ leaves. History is stored under XDG_STATE_HOME; if that fails, the shell reports
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import Application, PromptSession
@@ -206,7 +207,8 @@ def _confirm_effect(effect: str) -> bool:
     The statement is not repeated in the question, because the user has just typed it.
     """
     try:
-        reply = input(f"this {effect}; continue? [y/N] ")
+        with redirect_stdout(sys.stderr):  # standard output may be a file
+            reply = input(f"this {effect}; continue? [y/N] ")
     except (EOFError, KeyboardInterrupt):
         return False
     return reply.strip().lower() in ("y", "yes")

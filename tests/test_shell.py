@@ -919,6 +919,11 @@ def test_the_prompt_is_not_written_to_a_file_of_results(
     child.send("SELECT 6*7 AS answer;\r")
     wait_for(child, "answer")
     wait_for(child, "kvstore>")
+    child.send("DELETE FROM documents WHERE key = 'x';\r")
+    wait_for(child, "continue\\?")
+    child.send("n\r")
+    wait_for(child, "was not run")
+    wait_for(child, "kvstore>")
     child.sendeof()
     wait_for(child, pexpect.EOF)
     assert (tmp_path / "rows.tsv").read_text() == "answer\n42\n"
