@@ -124,6 +124,7 @@ def _make_session(console: Console, catalog: LiveCatalog, toolbar: Toolbar) -> P
         color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
         output=create_output(always_prefer_tty=True),  # standard error if results go to a pipe or file
         enable_open_in_editor=True,
+        enable_suspend=True,  # Ctrl-Z
         enable_system_prompt=False,
     )
     return session

@@ -930,6 +930,14 @@ def test_the_prompt_is_not_written_to_a_file_of_results(
 
 
 @pytest.mark.slow
+def test_ctrl_z_inserts_nothing(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    """The system ignores the signal to stop here, because no shell could continue the process."""
+    child = terminal()
+    child.send("\x1aSELECT 6*7 AS answer;\r")
+    wait_for(child, "42")
+
+
+@pytest.mark.slow
 def test_edit_puts_the_edited_text_at_the_prompt(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/SELEC/SELECT/ "$1"\n')
