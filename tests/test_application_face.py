@@ -309,7 +309,7 @@ def test_stored_vectors_are_a_column_that_must_be_named(filled_store: kvstore.St
         ({"format": "tex"}, "document 3 of 4: document 'doc/2': its format must be one of"),
         (
             {"meta": {"a": object()}},
-            "document 3 of 4: document 'doc/2': its title and source must be strings",
+            "document 3 of 4: document 'doc/2': invalid metadata field 'a'",
         ),
         ({"vectors": [[1.0, 2.0]]}, "document 3 of 4: document 'doc/2': the store's vectors have 256 dimensions"),
         ({"vectors": np.ones((2, 256))}, "document 3 of 4: document 'doc/2': pass one vector, or one for each"),
