@@ -277,3 +277,24 @@ def test_rows_without_a_file_are_compared_over_gaps_and_other_documents(empty_st
     assert "Boat: Boat 38;" in get_first_sentence(
         empty_store, "Which boat is the cheapest?", where="key LIKE 'boat%' AND key NOT LIKE '%9'"
     )
+
+
+def test_a_column_with_an_unclear_cell_that_is_not_read_is_not_compared(
+    empty_store: kvstore.Store, tmp_path: Path
+) -> None:
+    rows = [f"Room {number},{'Sea' if number % 2 else 'Hill'},${number + 20}" for number in range(60)]
+    (tmp_path / "rooms.csv").write_text("\n".join(["Room,View,Price", *rows, "Shed,Yard,below $9"]))
+    empty_store.ingest(tmp_path / "rooms.csv")
+    assert empty_store.ask("Which room is the cheapest?").confidence < 0.5
+
+
+def test_the_extreme_row_is_found_in_a_table_of_many_chunks(empty_store: kvstore.Store, tmp_path: Path) -> None:
+    rows = "".join(
+        f"| Boat {number} | {20 + number * 37 % 301} | moored at quay {number % 7} |\n" for number in range(300)
+    )
+    (tmp_path / "boats.md").write_text(
+        f"# Boats for hire\n\n| Boat | Length (ft) | Place |\n| --- | --- | --- |\n{rows}"
+    )
+    empty_store.ingest(tmp_path / "boats.md")
+    longest = max(range(300), key=lambda number: number * 37 % 301)
+    assert f"Boat: Boat {longest};" in get_first_sentence(empty_store, "What is the longest boat?")

@@ -8,7 +8,7 @@ too low. Each step loads the code that it needs, because a prompt needs little o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import compress
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
     from .answer_reader.reading import ReaderResult
+    from .answer_reader.superlatives import ComparedDocument
     from .confidence import Confidence
     from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
     from .prompt import Prompt
@@ -371,7 +372,7 @@ class Asker:
         from .passages import build_passages
         from .question_form import may_need_several_passages
 
-        compared: Mapping[str, Hashable] = {}
+        compared: Mapping[str, ComparedDocument] = {}
         if clauses.get("using") is None and clauses.get("within") is None:
             hits, compared = add_candidate_hits(hits, query)
         passages = build_passages(hits, query.state)

@@ -7,7 +7,7 @@ compared rows are in a section of a document, or each of them is a document, as 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, islice, takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from ...structures.ranking import Ranking, best
 from ...structures.state import State
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
-from .superlatives import ComparedRow, find_superlative, mark_extremes, split_cells
+from .superlatives import ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
 _MAX_DOCUMENT_CHUNKS = 500
@@ -36,15 +36,13 @@ _SOURCE = ColumnField("source")
 
 
 class CandidateHits(NamedTuple):
-    """The hits to read, and the documents with rows that can be compared: their keys, with identifiers of tables.
+    """The hits to read, and the documents with rows that can be compared, by key.
 
-    All rows of these tables are among the hits or, if each row is a document, at least those with an extreme value.
-    Rows that are documents have the same identifier if their tables have the same columns. That of another document is
-    its key.
+    All rows of their tables are among the hits or, if each row is a document, at least those with an extreme value.
     """
 
     hits: list[Hit]
-    compared: Mapping[str, Hashable]
+    compared: Mapping[str, ComparedDocument]
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
@@ -71,7 +69,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
         limited_query.top = len(chunks)
         ranking = best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), len(chunks))
         add_ranking(ranking, "in a table whose rows the question compares")
-    return CandidateHits(list(hits_by_chunk.values()), rows.tables)
+    return CandidateHits(list(hits_by_chunk.values()), rows.documents)
 
 
 def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
@@ -95,10 +93,10 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
 
 
 class _ComparedRows(NamedTuple):
-    """The chunks with the rows to compare, and the tables of the documents with these rows, see CandidateHits."""
+    """The chunks with the rows to compare, and the documents with these rows by key."""
 
     chunks: list[int]
-    tables: dict[str, Hashable]
+    documents: dict[str, ComparedDocument]
 
 
 def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
@@ -116,7 +114,7 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
     long_documents: set[str] = set()
     for hit in hits[:_MAX_TABLES]:
         record = state.documents.find_by_key(hit.document)
-        if record is None or (hit.document in rows.tables and record.chunk_count == 1):
+        if record is None or (hit.document in rows.documents and record.chunk_count == 1):
             continue
         if record.chunk_count > 1:
             chunks = _list_section_chunks(record, hit, state)
@@ -124,20 +122,22 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
                 long_documents.add(hit.document)
             else:
                 rows.chunks.extend(chunks)
-                rows.tables[hit.document] = hit.document
+                rows.documents[hit.document] = ComparedDocument(hit.document)
         elif not _is_row(hit.text):
-            rows.tables[hit.document] = hit.document
-        elif texts := _read_table(record, state):
-            marked = mark_extremes([ComparedRow("", text) for text in texts.values()], superlative, query.stem)
-            documents = state.documents.get_many(texts)
+            rows.documents[hit.document] = ComparedDocument(hit.document)
+        elif table := _read_table(record, state):
+            marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative, query.stem)
+            documents = state.documents.get_many(table.rows)
             extremes = [row for index, row in enumerate(documents.values()) if marked.get(index)]
             if all(row.chunk_count == 1 for row in extremes):
                 rows.chunks.extend(row.get_chunk_id(0) for row in extremes)
-                table = frozenset(chain.from_iterable(map(split_cells, texts.values())))
-                rows.tables.update((row.key, table) for row in documents.values())
+                rows.documents.update(
+                    (row.key, ComparedDocument(table.columns, can_be_extreme=row in extremes))
+                    for row in documents.values()
+                )
     for key in long_documents:
-        rows.tables.pop(key, None)
-    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.tables)
+        rows.documents.pop(key, None)
+    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.documents)
 
 
 def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:
@@ -159,28 +159,37 @@ def _is_row(text: str) -> bool:
     return len(lines) > 1 and all(": " in line for line in lines)
 
 
-def _read_table(record: DocumentRecord, state: State) -> dict[int, str]:
-    """Return the rows of the table of a row that is a document, by id of the document, each as a text of one line.
+class _Table(NamedTuple):
+    """A table whose rows are documents: the rows as texts of one line, by id of the document, and all column names."""
 
-    They are documents from the same file, or all documents without a file, that have the same first column, or only
-    columns of the given row. If there are too many documents, the result is empty.
+    rows: dict[int, str]
+    columns: frozenset[str]
+
+
+def _read_table(record: DocumentRecord, state: State) -> _Table | None:
+    """Return the table of a row that is a document, or None if there are too many documents.
+
+    Its rows are documents from the same file or, for a document without a file, documents without a file. They have the
+    first column of the given row, or only columns of that row.
     """
     condition: Condition = Not(IsNotNull(_SOURCE)) if record.source is None else Compare(_SOURCE, "=", record.source)
     documents = np.flatnonzero(Evaluation(state).evaluate(condition).certain_matches)
     if state.allowed is not None:
         documents = np.intersect1d(documents, np.asarray(state.allowed.documents, documents.dtype))
     if len(documents) > _MAX_ROW_DOCUMENTS:
-        return {}
-    texts = {document: _read_row(document, state) for document in documents.tolist()}
-    columns = list(split_cells(texts[record.id]))
-    return {document: text for document, text in texts.items() if _has_columns(split_cells(text), columns)}
+        return None
+    columns = list(split_cells(_read_row(record.id, state)))
+    table: dict[int, str] = {}
+    all_columns: set[str] = set()
+    for document in documents.tolist():
+        text = _read_row(document, state)
+        cells = split_cells(text)
+        if columns[0] in cells or (len(cells) > 1 and cells.keys() <= set(columns)):
+            table[document] = text
+            all_columns.update(cells)
+    return _Table(table, frozenset(all_columns))
 
 
 def _read_row(document: int, state: State) -> str:
     """Return the start of a document as a text of one line, with a semicolon between its lines."""
     return "; ".join(state.documents.read_text_start(document, _MAX_ROW_BYTES).decode(errors="ignore").splitlines())
-
-
-def _has_columns(cells: Collection[str], columns: Sequence[str]) -> bool:
-    """True if a row with ``cells`` by name has the first of ``columns``, or several of them and no others."""
-    return columns[0] in cells or (len(cells) > 1 and set(cells) <= set(columns))

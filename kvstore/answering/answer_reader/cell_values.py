@@ -67,7 +67,7 @@ _FREE_PATTERN = compile_lazily(r"(?:free|no charge)\b\D*\Z", re.IGNORECASE)
 _UNLIMITED_PATTERN = compile_lazily(r"(?:unlimited|no limit)\b\D*\Z", re.IGNORECASE)
 #: A date such as 03/04/2025, whose day or month comes first.
 _SLASH_DATE_PATTERN = compile_lazily(r"(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<year>\d{4})\b")
-_DIGIT_PATTERN = compile_lazily(r"\d")
+_DIGIT_PATTERN, _WORD_PATTERN = compile_lazily(r"\d"), compile_lazily(r"[^\W\d_]|:")
 #: A number with a period that can separate thousands, and one with a period that cannot.
 _THOUSANDS_PATTERN = compile_lazily(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,])")
 _DECIMAL_PATTERN = compile_lazily(r"\d\.(?:\d{1,2}|\d{4,})(?!\d)|(?<!\d)0\.\d{3}(?!\d)")
@@ -167,7 +167,8 @@ def _parse_value(cell: str) -> _CellValue | None:
         return _CellValue(10_000 * int(year) + 100 * month + int(day) + minutes / 1440, DATE)
     if _FREE_PATTERN.match(cell):
         return _CellValue(0.0, "")
-    quantity = next(find_quantities(cell), None)
+    # A cell without letters and colons is only a number, which is the usual case.
+    quantity = next(find_quantities(cell), None) if _WORD_PATTERN.search(cell) else None
     if quantity is not None and quantity.start == 0:
         if quantity.unit in (CLOCK, DATE):
             is_range = _CLOCK_END_PATTERN.match(cell, quantity.end) is not None

@@ -7,7 +7,7 @@ the confidence. :mod:`.reader_answer` makes the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
@@ -23,6 +23,7 @@ from ..passages import Passage
 from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
 from .reader import AnswerReader, ReaderOutput
+from .superlatives import ComparedDocument
 from .windows import Window, build_context_text, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
@@ -170,14 +171,14 @@ def read_passages(
     scorer: SnippetScorer,
     *,
     may_be_chain: bool,
-    compared: Mapping[str, Hashable],
+    compared: Mapping[str, ComparedDocument],
 ) -> ReaderResult | None:
     """Run the answer reader on the likeliest snippets (sentences, items, rows) of passages, and return its results.
 
     Returns None if no snippet can be read. ``scorer`` has the question, and scores snippets by rules. The reader gets
     only the sentence in the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
     from several passages, so that no single snippet answers it. ``compared`` are the documents whose rows can
-    be compared, see :class:`.candidate_hits.CandidateHits`.
+    be compared, by key.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer, compared)

@@ -144,6 +144,17 @@ class ComparedRow(NamedTuple):
     labels: str = ""
 
 
+class ComparedDocument(NamedTuple):
+    """A document with rows that can be compared: an identifier of its ``table``, which is its key for several rows.
+
+    If the document is a row, the identifier is that of all tables with the same columns. ``can_be_extreme`` is False if
+    another row of the whole table has the extreme value. Not all rows of such a table are read.
+    """
+
+    table: Hashable
+    can_be_extreme: bool = True
+
+
 class _Cell(NamedTuple):
     """A cell of a row: the offset of the column's name in the text of the row, and the content.
 

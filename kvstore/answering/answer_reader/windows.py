@@ -26,7 +26,7 @@ from ..question_names import find_question_names
 from ..snippets import Snippet
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
-from .superlatives import ComparedRow, find_superlative, mark_extremes, split_cells
+from .superlatives import ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of windows that are read for a question.
 MAX_WINDOWS = 16
@@ -72,7 +72,10 @@ class Window(NamedTuple):
 
 
 def select_windows(
-    answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer, compared: Mapping[str, Hashable]
+    answer_type: AnswerType,
+    passages: Sequence[Passage],
+    scorer: SnippetScorer,
+    compared: Mapping[str, ComparedDocument],
 ) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
@@ -81,7 +84,7 @@ def select_windows(
     or date of a mail, are read only if the question can ask for such a thing. A heading is read only if it has the date
     of a version that the question asks for. Ranges are replaced by the quantities of the question that they include,
     and the superlative of the question is written into the rows with the extreme value, in the tables of the documents
-    ``compared``, see :class:`.candidate_hits.CandidateHits`.
+    ``compared``, by key.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -329,7 +332,7 @@ def _compare_rows(
     passages: Sequence[Passage],
     positions: Iterable[SnippetPosition],
     scorer: SnippetScorer,
-    compared: Mapping[str, Hashable],
+    compared: Mapping[str, ComparedDocument],
 ) -> dict[SnippetPosition, str | None]:
     """Map the positions of rows and items with an extreme value to their texts with the superlative of the question.
 
@@ -345,17 +348,21 @@ def _compare_rows(
         snippet = get_snippet(passages, position)
         if snippet.kind in ("table", "item"):
             passage = passages[position.passage_index]
-            table = compared.get(passage.document)
+            document = compared.get(passage.document)
             labels = " ".join([passage.document, *passage.list_labels(position.snippet_index)])
             row_positions.append(position)
             rows.append(
                 ComparedRow(
-                    position if table is None else _identify_table(passage, position, table),
+                    position if document is None else _identify_table(passage, position, document.table),
                     snippet.labeled_text,
                     labels,
                 )
             )
     texts = mark_extremes(rows, superlative, scorer.stem)
+    for index in texts:
+        document = compared.get(passages[row_positions[index].passage_index].document)
+        if document is not None and not document.can_be_extreme:
+            texts[index] = None
     if _COMPARING_PATTERN.search(scorer.question):
         for index, row in enumerate(rows):
             if superlative.text.lower() not in row.text.lower():
