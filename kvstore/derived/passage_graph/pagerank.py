@@ -359,8 +359,8 @@ class _WeightedRows:
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], neighborhood: EntityNeighborhood) -> _WalkRows:
         """Return the rows (edges) of entities for the compiled code: steps to chunks and linked entities, with weights.
 
-        The weight of a step to a chunk depends on the mention bits, which say how the chunk mentions the entity. Passes
-        the requested cosines to the bias, if there is one.
+        The weight of a step to a chunk depends on the mention bits, which say how the chunk mentions the entity. If
+        there is a bias, it gets the cosines of the chunks, and multiplies the weights by its factors.
         """
         nodes = make_entity_nodes(entities)
         (bounds, chunks, mention_bits), degrees = neighborhood.rows, neighborhood.degrees
@@ -408,8 +408,10 @@ class _WeightedRows:
 
         Chunks that mention an entity only in lower case count with the weight ``lower``, unless there are no others.
         """
+        # ``total`` counts all chunks of an entity, and ``informative`` those that do not write it in lower case only.
+        num_lower_chunks = degrees.total - degrees.informative
         lower_weights = np.where(_flag_lower_only(degrees), 1.0, self._weights.lower)
-        weighted_counts = degrees.informative + lower_weights * (degrees.total - degrees.informative)
+        weighted_counts = degrees.informative + lower_weights * num_lower_chunks
         rarity = np.log1p(self._num_chunks / np.maximum(weighted_counts, 1)) ** self._weights.rarity_exponent
         return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
 
@@ -419,7 +421,7 @@ class _WeightedRows:
 
 
 def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
-    """Return, for each entity, 1 if its chunks mention it only in lower case, else 0.
+    """Return, for each entity, 1 if all its chunks mention it only in lower case, else 0.
 
     The number is the row of the entity in the tables of weights that :func:`_compute_mention_weights` returns.
     """

@@ -7,7 +7,7 @@ chunk that the walk reaches.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from ...retrieval.recognition import QuestionEntity
 from ...structures.read_requests import BatchedReader
 from ...text.words import FUNCTION_WORDS, segment_words
 from .edges import Degrees
-from .neighborhood import NameDegreesRequest, NodeNamesRequest, is_entity, make_chunk_node, make_entity_node
+from .neighborhood import NameDegreesRequest, NodeName, NodeNamesRequest, is_entity, make_chunk_node, make_entity_node
 from .pagerank import PageRank
 
 #: If the rarest name in a question is in more chunks than this, its names get less weight.
@@ -123,28 +123,21 @@ def compute_spreads(
 
 
 class Walk(NamedTuple):
-    """A walk through the graph: its nodes from the start, and the names of all but the last; empty if there is none."""
+    """A walk through the graph: its nodes from the start, and the names of all but the last; both empty for no walk."""
 
     nodes: list[int]
     names: list[str]
 
 
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, Walk]:
-    """Return the likeliest walk to each of ``nodes`` from a start node of the PageRank ``ranks``.
+    """Return the likeliest walk from a start node of the PageRank ``ranks`` to each of ``nodes``, by node.
 
     The walk is empty if the PageRank did not reach the node. Of equally likely walks, the walk that starts nearest to
     the node is returned, ties by the names of its nodes, entities before chunks.
     """
     targets = list(nodes)
-    predecessors: dict[int, list[int]] = {}
-    unvisited = list(targets)
-    while unvisited:
-        node = unvisited.pop()
-        if node not in predecessors:
-            predecessors[node] = ranks.list_predecessors(node)
-            if node not in predecessors[node]:
-                unvisited += predecessors[node]
-    inner_nodes = list(
+    predecessors = _collect_predecessors(ranks, targets)
+    inner_nodes = list(  # all nodes that can be on a walk before its last node
         dict.fromkeys(
             predecessor
             for node, node_predecessors in predecessors.items()
@@ -154,15 +147,41 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
     )
     names = dict(zip(inner_nodes, reader.fetch(NodeNamesRequest(inner_nodes)), strict=True)) if inner_nodes else {}
     walks = {}
-    for node in targets:
-        walk, node_predecessors = [node], predecessors[node]
-        while node_predecessors and walk[-1] not in node_predecessors:
-            walk.append(min(node_predecessors, key=names.__getitem__))
-            node_predecessors = predecessors[walk[-1]]
-        # Without predecessors, no walk leads to the node; a start node is its own predecessor.
-        walk = walk[::-1] if node_predecessors else []
-        walks[node] = Walk(walk, [_format_node(*names[predecessor]) for predecessor in walk[:-1]])
+    for target in targets:
+        walk_nodes = _trace_walk(target, predecessors, names)
+        walks[target] = Walk(walk_nodes, [_format_node(*names[node]) for node in walk_nodes[:-1]])
     return walks
+
+
+def _collect_predecessors(ranks: PageRank, targets: Iterable[int]) -> dict[int, list[int]]:
+    """Return, for ``targets`` and every node before them on a likeliest walk, the node's predecessors on such walks.
+
+    A node at which such a walk starts has itself among its predecessors. A node that the PageRank did not reach has no
+    predecessors.
+    """
+    predecessors: dict[int, list[int]] = {}
+    unvisited = list(targets)
+    while unvisited:
+        node = unvisited.pop()
+        if node not in predecessors:
+            predecessors[node] = ranks.list_predecessors(node)
+            if node not in predecessors[node]:
+                unvisited += predecessors[node]
+    return predecessors
+
+
+def _trace_walk(target: int, predecessors: Mapping[int, Sequence[int]], names: Mapping[int, NodeName]) -> list[int]:
+    """Return the nodes of the likeliest walk to ``target``, from its start; empty if no walk leads there.
+
+    ``predecessors`` is the result of :func:`_collect_predecessors`. Of several predecessors, all equally likely, the
+    first by its name in ``names`` is used.
+    """
+    if not predecessors[target]:
+        return []
+    backward_walk = [target]
+    while (node := backward_walk[-1]) not in predecessors[node]:  # until a walk can start at the node
+        backward_walk.append(min(predecessors[node], key=names.__getitem__))
+    return backward_walk[::-1]
 
 
 def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
@@ -170,13 +189,16 @@ def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
     return f"chunk {ordinal} of {name}" if is_chunk else name
 
 
-def describe_paths(reader: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
-    """Describe the likeliest walk to each chunk, without the chunk itself, for the path of a hit; by chunk.
+def describe_paths(reader: BatchedReader, ranks: PageRank, chunks: Collection[int]) -> dict[int, str]:
+    """Describe the likeliest walk to each chunk, by chunk; a description becomes the ``path`` of the chunk's hit.
 
-    The walk begins at a name in the question, or at a chunk near the question.
+    A description lists the nodes before the chunk, such as "ann lee → chunk 3 of KEY". The walk begins at a name in the
+    question or at a chunk near the question; the description of the latter begins with "near the question".
     """
+    walks = find_walks(reader, ranks, map(make_chunk_node, chunks))
     descriptions = {}
-    for node, (walk, names) in find_walks(reader, ranks, map(make_chunk_node, chunks)).items():
-        begins_at_chunk = not walk or not is_entity(walk[0])
-        descriptions[node] = " → ".join([*(["near the question"] if begins_at_chunk else []), *names])
+    for chunk in chunks:
+        nodes, names = walks[make_chunk_node(chunk)]
+        starts_at_entity = bool(nodes) and is_entity(nodes[0])
+        descriptions[chunk] = " → ".join(names if starts_at_entity else ["near the question", *names])
     return descriptions

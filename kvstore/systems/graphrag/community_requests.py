@@ -143,15 +143,18 @@ class CommunityLabelsRequest(ReadRequest[list[CommunityLabel]]):
 class CommunityChunksRequest(ReadRequest[list[list[int]]]):
     """A request for the chunks assigned to each community or to its descendants, largest share first.
 
-    The share of a chunk is the fraction of its names that belong to the community.
+    The share of a chunk is the fraction of its names, by weight, that belong to the community it is assigned to.
     """
 
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Return, for each community, the chunks assigned to it or to its descendants, largest share of names first."""
-        groups = require_communities(state).list_chunk_groups(self.communities)
-        return [[chunk for chunk, _ in group] for group in groups]
+        """Return, for each community, the chunks assigned to it or to its descendants, largest share first.
+
+        The share of a chunk is the fraction of its names that belong to the community it is assigned to.
+        """
+        chunk_groups = require_communities(state).list_chunk_groups(self.communities)
+        return [[chunk for chunk, _ in group] for group in chunk_groups]  # without the shares
 
 
 class CoverCandidates(NamedTuple):
