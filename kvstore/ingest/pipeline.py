@@ -312,12 +312,12 @@ class _IngestRun:
     def _process_document(self, file_document: FileDocument, visit: FileVisit) -> None:
         """Add a document of the file ``visit`` to the batch unless the store has it; commit the batch if it is full.
 
-        A document whose key was already used in this ingest is skipped if it is the same, gets its alternative key
-        (``other_key``) if it has one, and is a failure otherwise. If it was not read again, it is deferred.
+        If an earlier document of this ingest has its key, :meth:`_resolve_duplicate_key` renames the document, or
+        skips, defers or rejects it.
         """
         earlier_document = self._seen_documents.get(file_document.key)
         if earlier_document is not None:
-            renamed_document = self._rename_document(file_document, earlier_document, visit)
+            renamed_document = self._resolve_duplicate_key(file_document, earlier_document, visit)
             if renamed_document is None:
                 return
             file_document = renamed_document
@@ -336,28 +336,39 @@ class _IngestRun:
         if extracted is None or is_unchanged:
             self.report.unchanged += 1
             self._unchanged_origins[file_document.key] = visit.root
-            return
-        self._languages.add(extracted)
-        if record is None:
+        else:
+            self._languages.add(extracted)
+            # A file that was named directly still belongs to the folder in which an earlier ingest found it.
+            known_root = record.origin if record is not None and record.source == visit.location else None
+            document = BatchedDocument(extracted, file_document.vectors, origin=visit.root or known_root)
+            self._add_to_batch(document, visit, is_new=record is None)
+
+    def _add_to_batch(self, document: BatchedDocument, visit: FileVisit, *, is_new: bool) -> None:
+        """Add a new or changed document of the file ``visit`` to the batch, and commit the batch if it is full.
+
+        ``is_new`` is true if the store has no document with its key.
+        """
+        if is_new:
             self.report.added += 1
-            self._record_duplicate_key(file_document.key, visit)
+            self._record_duplicate_key(document.extracted.key, visit)
         else:
             self.report.changed += 1
-        # A file that was named directly still belongs to the folder in which an earlier ingest found it.
-        known_root = record.origin if record is not None and record.source == visit.location else None
-        self._batch.add(BatchedDocument(extracted, file_document.vectors, origin=visit.root or known_root))
+        self._batch.add(document)
         if self._is_batch_full():
             self._write_batch()
 
-    def _rename_document(
+    def _resolve_duplicate_key(
         self, file_document: FileDocument, earlier_document: _SeenDocument, visit: FileVisit
     ) -> FileDocument | None:
-        """Return a document of the file ``visit`` under its ``other_key``; ``earlier_document`` already has its key.
+        """Return a document of the file ``visit`` under another key (``other_key``); ``earlier_document`` has its key.
 
-        Return None if the document is the same as the earlier one, which is counted as skipped. Also return None if its
-        content was not read, because the store had it; ``visit`` then records that the file must be read again. Also
-        return None if its other key is missing or used too; that is a failure, and the next ingest reads the file
-        again. In all cases, ``visit`` records whether the earlier document is in another file.
+        Returns None if the document cannot be stored now:
+
+        - It is the same as the earlier document. It is counted as skipped.
+        - Its content was not read, because the store had it. It is deferred: the file is read again at the end.
+        - Its other key is missing, or used too. It is a failure, and the next ingest reads the file again.
+
+        In all cases, ``visit`` records whether the earlier document is in another file.
         """
         # The outcome for this document depends on that file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier_document.location == visit.location
