@@ -87,7 +87,8 @@ class Bounds(NamedTuple):
 class _NonNullDocuments(NamedTuple):
     """The documents in which a field is not NULL.
 
-    ``undecided`` documents have too many values to be indexed, so the field may be NULL or not; None if none has.
+    ``undecided`` are the documents with too many values to be indexed, whose field may be NULL or not; None if there
+    are no such documents.
     """
 
     non_null: DocumentMask
@@ -129,11 +130,11 @@ class Evaluation:
             case Unknown():  # neither the condition nor its negation is true for any document
                 return _make_exact(self._index.make_empty_mask())
             case Unsupported():
-                return Bounds(self._index.make_empty_mask(), self._all_documents)
+                return self._evaluate_unsupported()
             case IsNotNull(field):
                 documents = self._find_non_null(field)
                 if documents is None:
-                    return self.evaluate(Unsupported())
+                    return self._evaluate_unsupported()
                 non_null, undecided = documents
                 selected = self._all_documents & ~non_null if is_negated else non_null
                 if undecided is None:
@@ -149,9 +150,13 @@ class Evaluation:
                 return self._apply_negation(field, self._evaluate_match(condition), is_negated)
             case MatchesText(field, query):
                 if field != DOCUMENT_TEXT:
-                    return self.evaluate(Unsupported())
+                    return self._evaluate_unsupported()
                 bounds = Bounds(self._index.make_empty_mask(), self._find_text_candidates(query))
                 return self._complement(bounds) if is_negated else bounds
+
+    def _evaluate_unsupported(self) -> Bounds:
+        """Return the matches of a condition that the index cannot evaluate: any document possibly matches."""
+        return Bounds(self._index.make_empty_mask(), self._all_documents)
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
@@ -184,25 +189,29 @@ class Evaluation:
     def _apply_negation(self, field: Field, bounds: Bounds | None, is_negated: bool) -> Bounds:
         """Return the certain and possible matches of a comparison or, if ``is_negated``, of its negation.
 
-        ``bounds`` are the matches of the comparison, or None if the index cannot evaluate it. The negation is true for
-        the other documents whose ``field``, the compared field, is not NULL.
+        ``bounds`` are the matches of the comparison, or None if the index cannot evaluate it. As in SQL, neither a
+        comparison with NULL nor its negation is true. So the negation is true for the documents whose ``field``, the
+        compared field, is not NULL, except the matches of the comparison.
         """
         if bounds is None:
-            return self.evaluate(Unsupported())
+            return self._evaluate_unsupported()
         if not is_negated:
             return bounds
         documents = self._find_non_null(field)
-        if documents is None:
+        if documents is None:  # in any document, the field may be NULL
             return Bounds(self._index.make_empty_mask(), self._all_documents & ~bounds.certain_matches)
         non_null, undecided = documents
-        certain = non_null & ~bounds.possible_matches
+        certain_matches = non_null & ~bounds.possible_matches
         if bounds.is_exact and undecided is None:
-            return _make_exact(certain)
-        possible = (non_null if undecided is None else non_null | undecided) & ~bounds.certain_matches
-        return Bounds(certain, possible)
+            return _make_exact(certain_matches)
+        possibly_non_null = non_null if undecided is None else non_null | undecided
+        return Bounds(certain_matches, possibly_non_null & ~bounds.certain_matches)
 
     def _find_non_null(self, field: Field) -> _NonNullDocuments | None:
-        """Return the documents whose field is not NULL, and those with too many values to tell; None if not indexed."""
+        """Return the documents whose field is not NULL, and those for which this is undecided.
+
+        Returns None if the index does not record which documents have the field.
+        """
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
                 return _NonNullDocuments(self._index.find_with_key(encode_column_prefix(field.name) + NOT_NULL))

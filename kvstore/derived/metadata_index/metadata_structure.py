@@ -286,9 +286,14 @@ class MetadataStructure:
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
 
     def dump(self, content: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        """Return the rows of the tables of sets and of columns, with the keys of documents in place of their ids."""
+        """Return the rows of both tables of the index, by table, with the keys of documents in place of their ids.
+
+        ``METADATA_SETS`` has a row for each value of a field and each document with the value. ``METADATA_COLUMNS`` has
+        a row with the numeric columns of each document.
+        """
         column_values = content.read_columns()
-        # Ids of chunks, and the time when a document was stored, are not part of its content.
+        # Two stores of the same documents can differ in the ids of chunks ("first_group") and in the time when a
+        # document was stored, so the dump omits both.
         dumped_names = [name for name in column_blocks.COLUMN_NAMES if name not in ("first_group", "changed")]
         document_rows = zip(*(column_values[name].tolist() for name in dumped_names), strict=True)
         return {
@@ -306,14 +311,15 @@ class MetadataStructure:
 
 
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
-    """Split an index key for the dump into the field or column, the kind of value in hexadecimal, and the value.
+    """Split the key of a set of documents, for the dump, into its field, its kind of value (in hex) and its value.
 
     The first character of the field is ``\\x01`` for a column, ``\\x02`` for a metadata field, and ``\\x03`` for an
     element of a list in such a field. The value is None if the key only records that a field has a value.
     """
-    field, _, value = key.partition(b"\x00")
-    kind = value[:1]
-    return field.decode(), kind.hex(), decode_value(value) if kind in (NUMBER, TEXT) else None
+    # A key is the field, a NUL, and the encoded value, whose first byte is its kind.
+    field, _, encoded_value = key.partition(b"\x00")
+    kind = encoded_value[:1]
+    return field.decode(), kind.hex(), decode_value(encoded_value) if kind in (NUMBER, TEXT) else None
 
 
 METADATA = MetadataStructure()
