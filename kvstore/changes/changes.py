@@ -89,12 +89,12 @@ class Changes:
     def apply(self, pending: PendingChanges, *, expect_more: bool = False) -> None:
         """Write pending changes: delete and replace documents and facts, store new ones, and change metadata.
 
-        ``expect_more``: the caller is about to apply further batches. As long as batches only add documents, linking
-        them to names then waits for :meth:`write_back`: with all names known, each text is searched for names only
-        once.
+        ``expect_more``: the caller is about to apply further batches. As long as the batches of an empty store only add
+        documents, linking them to names then waits for :meth:`write_back`: with all names known, each text is searched
+        for names only once.
         """
-        only_adds_documents = self._only_adds_documents(pending)
-        if not only_adds_documents:
+        can_defer_linking = self._can_defer_linking_of(pending)
+        if not can_defer_linking:
             if self._unlinked_documents is not None:
                 self._link_unlinked(self._unlinked_documents)
             expect_more = False
@@ -103,7 +103,7 @@ class Changes:
         linker = Linker(self.state, self._mentions, self._fingerprints)
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
-        if not only_adds_documents:
+        if not can_defer_linking:  # otherwise, no document is deleted or replaced
             for removed_records in self.documents.iter_by_keys(pending.documents):
                 self._remove_documents(removed_records, context, names)
         for key, origin in pending.origins.items():
@@ -178,15 +178,19 @@ class Changes:
     ) -> None:
         """Write a new document, its introductions and its relations, and link it to the names in it.
 
-        An introduction is a statement that makes a name known. Linking may be deferred. ``ids`` has the entities of the
-        introduced names, by key (normal form). ``names`` has the slot of each introduction: its counter in the record
-        of the entity.
+        An introduction makes a name known, in one spelling and of one kind. The record of the name's entity has a slot
+        for each spelling and kind, which counts their introductions in all documents; ``names`` has the slots. ``ids``
+        has the entities of the introduced names, by key (normal form).
+
+        To link a document is to find all known names in its text and to record where they occur. If linking is
+        deferred (:class:`.UnlinkedDocuments`), the document is only added to those that are linked later.
         """
         extracted = new_document.extracted
         record, sections = self._contents.store(new_document)
-        introduced_entities = [(ids[name.key], name) for name in extracted.introductions]
-        slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_entities]
-        self._entities.put_introductions(record.id, slots)
+        # The document's introductions are stored as slots, so that its removal can count them down again.
+        introduced_names = [(ids[name.key], name) for name in extracted.introductions]
+        entity_slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_names]
+        self._entities.put_introductions(record.id, entity_slots)
         self.counters.introductions += len(extracted.introductions)
         if extracted.relations:
             self._store_relations(extracted, record.id, ids, linker)
@@ -201,10 +205,11 @@ class Changes:
         """True if no stored document is linked to the names in it yet, so linking can wait for the last document."""
         return self._unlinked_documents is not None or not self.counters.documents
 
-    def _only_adds_documents(self, pending: PendingChanges) -> bool:
-        """True if the changes only add new documents, and no document of the store is linked to the names in it yet.
+    def _can_defer_linking_of(self, pending: PendingChanges) -> bool:
+        """True if linking the documents of these changes to names can wait until the last document.
 
-        None of the documents may replace a stored one.
+        This requires that no stored document is linked yet, and that the changes only add documents, none of which
+        replaces a stored one.
         """
         has_deletions = len(pending.new_documents) < len(pending.documents)
         has_other_changes = has_deletions or pending.metadata or pending.list_stated_facts()
