@@ -228,7 +228,7 @@ def test_half_of_a_character_in_an_error_can_be_printed(filled_store: kvstore.St
 def test_received_text_is_the_same_however_it_is_cut(marks: list[str], data: st.DataObject) -> None:
     text = "".join(marks)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
-    cleaner = chat_stream._ReceivedText(KEY)
+    cleaner = chat_stream._SafeTextFilter(KEY)
     pieces = [cleaner.feed(text[start:stop]) for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     received_text = "".join([*pieces, cleaner.flush()])
     assert KEY not in received_text

@@ -64,29 +64,35 @@ class ChatStream:
         self._next_timeout = next_timeout
         #: The latest time for the next text; each text moves it.
         self._deadline = time.monotonic() + first_timeout
-        self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
-        self._splitter = _ReasoningSplitter()
+        #: Remove the secret from both fields, and repair cut characters.
+        self._text_filter, self._reasoning_filter = _SafeTextFilter(secret), _SafeTextFilter(secret)
+        #: Separates reasoning between tags from the answer after it.
+        self._tag_splitter = _ReasoningSplitter()
         self.is_truncated = False
         self.tokens = TokenCounts()
 
     def __iter__(self) -> Iterator[Piece]:
-        """Yield the texts of the answer and of its reasoning as they arrive, then close the reply."""
+        """Yield the texts of the answer and of its reasoning as they arrive, then close the reply.
+
+        A server sends reasoning in a field of its own, or between tags at the beginning of the text.
+        """
         with self._reply:
             for text, reasoning in self._iter_deltas():
-                if safe_reasoning := self._reasoning.feed(reasoning):
+                if safe_reasoning := self._reasoning_filter.feed(reasoning):
                     yield Piece(safe_reasoning, is_reasoning=True)
-                yield from self._splitter.feed(self._text.feed(text))
-            if safe_reasoning := self._reasoning.flush():
+                yield from self._tag_splitter.feed(self._text_filter.feed(text))
+            # The filters and the splitter held back the last characters, which more text could have changed.
+            if safe_reasoning := self._reasoning_filter.flush():
                 yield Piece(safe_reasoning, is_reasoning=True)
-            yield from self._splitter.feed(self._text.flush())
-            yield from self._splitter.flush()
+            yield from self._tag_splitter.feed(self._text_filter.flush())
+            yield from self._tag_splitter.flush()
 
     def close(self) -> None:
         """Close the reply; a server that is still writing stops."""
         self._reply.close()
 
     def _iter_deltas(self) -> Iterator[tuple[str, str]]:
-        """Yield the text and the reasoning that each event adds, up to the event that ends the answer.
+        """Yield (text, reasoning), what each event adds to these fields, up to the event that ends the answer.
 
         Also updates ``tokens``, ``is_truncated`` and the deadline. Raises StreamError for an error that the server
         reports, ConnectionError if the stream ends too early, and ValueError if an event violates the protocol.
@@ -185,7 +191,7 @@ def _parse_usage(event: dict[str, Any]) -> TokenCounts | None:
     return TokenCounts(prompt_tokens, answer_tokens)
 
 
-class _ReceivedText:
+class _SafeTextFilter:
     """A filter that makes a text safe to show and to store while it arrives in pieces that are cut anywhere.
 
     Halves of a surrogate pair are joined, and ``secret`` is replaced by stars.

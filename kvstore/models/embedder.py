@@ -35,7 +35,7 @@ EMBEDDER_FORMS = {
     "none:DIMENSION": frozenset[str](),
 }
 
-#: The names of the default model with its original weights.
+#: The names of the embedders that run the default model with its original weights, instead of those in kvstore.
 _ORIGINAL_NAMES = (f"{DEFAULT_EMBEDDER}-float32", f"{DEFAULT_EMBEDDER}-int8")
 
 _MAX_DIMENSION = 65_536
@@ -161,8 +161,9 @@ def _find_name_pattern(prefix: str) -> str | None:
 
 
 def is_english_only(name: str) -> bool:
-    """True if an embedder is known to be trained on English texts only."""
-    return name == DEFAULT_EMBEDDER or name in _ORIGINAL_NAMES
+    """True if the embedder ``name`` is known to be trained on English texts only; False for models of users."""
+    # These embedders run the same model, all-MiniLM-L6-v2, which is trained on English texts.
+    return name in (DEFAULT_EMBEDDER, *_ORIGINAL_NAMES)
 
 
 def _require_argument(name: str, argument: str) -> str:
