@@ -279,8 +279,8 @@ class EntityFilter:
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
         """Yield every name with its entity, and the numbers of its occurrences and of its lookups, in any order."""
-        for block_number in self._pages.list_block_numbers():
-            for key, entity, occurrence_count, lookup_count in self._index.list_records(block_number):
+        for page_number in self._pages.list_block_pages():
+            for key, entity, occurrence_count, lookup_count in self._index.list_records(page_number):
                 yield key, FilterEntry(entity, occurrence_count, lookup_count)
 
     # -- Changes
@@ -396,7 +396,7 @@ class EntityFilter:
 
     def iter_pages(self) -> Iterator[FilterPage]:
         """Yield the statistics of every bucket page (cuckoo table), in order of the page numbers."""
-        for page_number in self._pages.list_bucket_numbers():
+        for page_number in self._pages.list_bucket_pages():
             page = self._pages.buckets.get_page(page_number)
             depth, num_entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_COUNTS_OFFSET)
             yield FilterPage(

@@ -24,25 +24,25 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
     The caller must flush the filter of a write transaction first.
     """
     try:
-        bucket_numbers, block_numbers = pages.list_bucket_numbers(), pages.list_block_numbers()
+        bucket_pages, block_pages = pages.list_bucket_pages(), pages.list_block_pages()
         pages_with_room = set(pages.iter_listed_pages(ROOMY_BLOCKS))
     except CorruptionError as error:
         yield str(error)
         return
-    yield from _check_page_lists(pages, bucket_numbers, block_numbers, pages_with_room)
+    yield from _check_page_lists(pages, bucket_pages, block_pages, pages_with_room)
     # The kernel checks the pages, and collects the counts of addresses in block lists.
-    check = PageCheck(index, bucket_numbers, block_numbers)
+    check = PageCheck(index, bucket_pages, block_pages)
     yield from check.faults
     yield from _check_long_lists(lists, check.long_lists)
 
 
 def _check_page_lists(
-    pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], pages_with_room: set[int]
+    pages: FilterPages, bucket_pages: list[int], block_pages: list[int], pages_with_room: set[int]
 ) -> Iterator[str]:
     """Yield a sentence for each difference between pages in use, stored pages, free lists and ``pages_with_room``."""
     for table, page_numbers, page_table in (
-        (tables.BUCKET_PAGES, bucket_numbers, pages.buckets),
-        (tables.BLOCK_PAGES, block_numbers, pages.block_pages),
+        (tables.BUCKET_PAGES, bucket_pages, pages.buckets),
+        (tables.BLOCK_PAGES, block_pages, pages.block_pages),
     ):
         if len(page_numbers) != page_table.live:
             yield f"table {table}: {len(page_numbers)} pages are in use, but the counter says {page_table.live}"
@@ -53,14 +53,14 @@ def _check_page_lists(
         for page in pages.iter_listed_pages(prefix):
             if not 0 < page < page_table.count:
                 yield f"table {tables.FILTER_DIRECTORY}: page {page} is on list {prefix.decode()}, but does not exist"
-    for page in block_numbers:
+    for page in block_pages:
         try:
             has_flag = bool(pages.block_pages.get_page(page)[ROOMY_OFFSET])
         except CorruptionError:
             continue  # reported by the check of the pages
         if has_flag != (page in pages_with_room):
             yield f"block-list page {page}: its flag disagrees with the list of pages with room"
-    for page in sorted(pages_with_room.difference(block_numbers)):
+    for page in sorted(pages_with_room.difference(block_pages)):
         yield f"block-list page {page} is on the list of pages with room, but not in use"
 
 

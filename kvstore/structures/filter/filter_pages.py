@@ -259,13 +259,16 @@ class FilterPages:
                 raise CorruptionError(f"table {tables.FILTER_DIRECTORY}, key {bytes(key).hex()}: damaged; run CHECK")
             yield records.U32.unpack(key[1:])[0]
 
-    def list_bucket_numbers(self) -> list[int]:
-        """Return the numbers of the bucket pages (cuckoo tables) in use, ascending."""
+    def list_bucket_pages(self) -> list[int]:
+        """Return the page numbers of the bucket pages (cuckoo tables) in use, ascending."""
         free_numbers = [0, *self.iter_listed_pages(FREE_BUCKETS)]  # page 0 is never used
         return self.buckets.list_used(free_numbers)  # all pages except these
 
-    def list_block_numbers(self) -> list[int]:
-        """Return the numbers of the pages in use that hold block lists (addresses of entities), ascending."""
+    def list_block_pages(self) -> list[int]:
+        """Return the page numbers of the block-list pages in use, ascending.
+
+        Such a page has the records of several names: the entity, the counts and the addresses of each.
+        """
         free_numbers = [0, *self.iter_listed_pages(FREE_BLOCKS)]  # page 0 is never used
         return self.block_pages.list_used(free_numbers)  # all pages except these
 
