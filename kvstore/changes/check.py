@@ -30,7 +30,7 @@ from ..structures.indexes.index import Indexes
 from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
-from ..structures.names.entities import BLOCK_SIZE, EntityRecord
+from ..structures.names.entities import ENTITIES_PER_BLOCK, EntityRecord
 from ..structures.names.mentions import (
     HeadingOccurrence,
     Occurrence,
@@ -91,8 +91,8 @@ class _Checker:
         self._vector_checksums = HashSums(chunks)
         #: Vectors without a record of verified blocks: each read verifies the block again.
         self._vectors = Vectors(state.lmdb, state.settings.dimension)
-        self._introduction_checksums = HashSums(BLOCK_SIZE * entities)
-        self._address_checksums = HashSums(BLOCK_SIZE * entities)
+        self._introduction_checksums = HashSums(ENTITIES_PER_BLOCK * entities)
+        self._address_checksums = HashSums(ENTITIES_PER_BLOCK * entities)
 
     def run(self) -> Iterator[str]:
         """Yield the violations that all checks find. Later checks use data that earlier checks collected.

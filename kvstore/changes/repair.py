@@ -39,7 +39,7 @@ from ..structures.filter.entity_filter import EntityFilter
 from ..structures.indexes.index import Indexes, IndexWriter
 from ..structures.indexes.written_texts import WrittenTexts, WrittenTextWriter
 from ..structures.language_version import put_language_version, put_settings
-from ..structures.names.entities import BLOCK_SIZE
+from ..structures.names.entities import ENTITIES_PER_BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from . import facts
@@ -206,23 +206,27 @@ class _Rebuilder:
     def _build_substitute_counters(self) -> Counters:
         """Return substitutes for damaged counters: next ids above all ids in use, and a change number never used."""
 
-        def get_next_id(table: str) -> int:
-            """Return the number after the largest key of a table."""
+        def get_next_key(table: str) -> int:
+            """Return the number after the largest key of a table, whose keys are big-endian numbers; 1 if it is empty."""
             last_record = next(self._old_state.lmdb.scan(table, reverse=True), None)
             return 1 if last_record is None else int.from_bytes(last_record[0], "big") + 1
 
-        next_group = -(-get_next_id(tables.CHUNKS) // GROUP_SIZE)  # rounded up
+        # The chunks of a group (leaf abstract) have consecutive ids, so the next group begins after the last chunk.
+        next_group = -(-get_next_key(tables.CHUNKS) // GROUP_SIZE)  # rounded up
+        # The entities are stored in blocks of consecutive ids, keyed by the number of the block.
+        next_entity = ENTITIES_PER_BLOCK * get_next_key(tables.ENTITIES)
         return Counters(
             # Caches are keyed by change number, so no number may be used again. No store has had as many changes
             # as there are milliseconds since 1970.
             change=time.time_ns() // 1_000_000,
-            next_document=get_next_id(tables.DOCUMENTS),
+            next_document=get_next_key(tables.DOCUMENTS),
             next_group=next_group,
-            next_upper=max(FIRST_UPPER_ABSTRACT, get_next_id(tables.ABSTRACTS)),
-            next_entity=BLOCK_SIZE * get_next_id(tables.ENTITIES),
-            next_tree=get_next_id(tables.TREES),
-            next_node=get_next_id(tables.NODES),
-            next_vector_block=get_next_id(tables.VECTORS),
+            # The table has leaf abstracts, too, whose ids are all below those of upper abstracts.
+            next_upper=max(FIRST_UPPER_ABSTRACT, get_next_key(tables.ABSTRACTS)),
+            next_entity=next_entity,
+            next_tree=get_next_key(tables.TREES),
+            next_node=get_next_key(tables.NODES),
+            next_vector_block=get_next_key(tables.VECTORS),
         )
 
     def _iter_documents(self) -> Iterator[list[PendingDocument]]:

@@ -27,8 +27,8 @@ KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 
 #: The number of entities whose records are stored together. A single record is smaller than the overhead of LMDB and a
 #: checksum.
-BLOCK_SIZE = 16
-_EMPTY_BLOCK = records.pack([None] * BLOCK_SIZE)
+ENTITIES_PER_BLOCK = 16
+_EMPTY_BLOCK = records.pack([None] * ENTITIES_PER_BLOCK)
 #: A stored record: spelling, kind and count of each slot.
 EntityRow = list[Any]
 #: The number of fields of a slot, and the position of its count among them.
@@ -193,7 +193,7 @@ def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) 
     if value is None:
         return [None] * len(entities)
     try:
-        packed_rows = read_elements(value, [entity % BLOCK_SIZE for entity in entities])
+        packed_rows = read_elements(value, [entity % ENTITIES_PER_BLOCK for entity in entities])
         return [None if row is None else msgpack.unpackb(row) for row in packed_rows]
     except ValueError as error:
         raise _make_corruption_error(key, error) from error
@@ -261,7 +261,7 @@ class Entities(ViewReader):
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
         """Yield all entities in order of their ids."""
         for key, value in self._view.scan(tables.ENTITIES):
-            first_entity = BLOCK_SIZE * records.U32.unpack(key)[0]
+            first_entity = ENTITIES_PER_BLOCK * records.U32.unpack(key)[0]
             for entity, row in enumerate(records.unpack(value, tables.ENTITIES, key), first_entity):
                 if row is not None:
                     yield entity, _decode(row, entity)
@@ -300,7 +300,7 @@ class Entities(ViewReader):
         """
         ids_by_block: dict[bytes, list[int]] = {}
         for entity in sorted(set(entities)):
-            ids_by_block.setdefault(records.encode_u32(entity // BLOCK_SIZE), []).append(entity)
+            ids_by_block.setdefault(records.encode_u32(entity // ENTITIES_PER_BLOCK), []).append(entity)
         values = self._view.get_many(tables.ENTITIES, list(ids_by_block))
         return zip(ids_by_block, values, ids_by_block.values(), strict=True)
 
@@ -340,7 +340,7 @@ class EntityWriter(ViewWriter, Entities):
         """
         block_changes: dict[bytes, bytes | None] = {}
         for key, value, ids in self._read_blocks(changes):
-            new_records = {entity % BLOCK_SIZE: changes[entity] for entity in ids}
+            new_records = {entity % ENTITIES_PER_BLOCK: changes[entity] for entity in ids}
             packed_rows = {
                 index: None if record is None else records.encode_msgpack(record.row)
                 for index, record in new_records.items()
