@@ -24,8 +24,8 @@ from .errors import ArgumentError, InputError, suggest
 from .process.frozen_dataclass import frozen_dataclass
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: A function that returns a description of the expected kind, such as "a whole number", if a value is not of it, and
-#: None if it is.
+#: A function that returns None for a valid value, and otherwise a description of the expected kind of value, such as
+#: "a whole number", for an error message.
 ArgumentCheck = Callable[[Any], str | None]
 
 #: SQLite's largest integer.
@@ -198,8 +198,8 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
 
 
 def check_text(name: str, value: Any) -> None:
-    """Raise ArgumentError unless ``value`` is a text that can be encoded as UTF-8."""
-    if expected := _expect_text(value):
+    """Raise ArgumentError unless ``value`` is a string that can be encoded as UTF-8."""
+    if expected := _describe_expected_text(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
@@ -226,13 +226,13 @@ def to_plain_value(value: Any) -> Any:
 
 
 def is_text(value: object) -> bool:
-    """True if ``value`` is a text that can be encoded as UTF-8."""
-    return _expect_text(value) is None
+    """True if ``value`` is a string that can be encoded as UTF-8."""
+    return _describe_expected_text(value) is None
 
 
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a valid file path."""
-    if expected := _expect_path(value):
+    if expected := _describe_expected_path(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
@@ -241,7 +241,7 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
     Raises ArgumentError if it is not a whole number.
     """
-    if expected := _expect_integer(value):
+    if expected := _describe_expected_integer(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
     max_value = _MAX_INTEGER if high is None else high
     if not low <= value <= max_value:
@@ -252,7 +252,7 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
 
 def check_number(name: str, value: Any) -> None:
     """Raise ArgumentError for a value that is not a number, is NaN, or is an integer of more than 308 digits."""
-    if expected := _expect_number(value):
+    if expected := _describe_expected_number(value):
         raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
@@ -318,7 +318,8 @@ def format_value(value: object) -> str:
 def _find_check(annotation: str) -> ArgumentCheck | None:
     """Return a function that checks a value against an annotation, such as ``str | None``.
 
-    Returns None if the annotation has a type that is not checked.
+    The function returns None for a valid value, else a description of the expected kinds. Returns None instead of a
+    function if the annotation has a type that is not checked.
     """
     while "[" in annotation:  # types in brackets are those of elements, which are not checked
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
@@ -338,16 +339,20 @@ def _find_check(annotation: str) -> ArgumentCheck | None:
         """Return None if any check accepts a value, else a description of the expected kinds."""
         if value is None and "None" in kinds:
             return None
-        if isinstance(value, str) and _expect_path in checks:  # the only kind that text can be
-            return _expect_path(value)
+        if isinstance(value, str) and _describe_expected_path in checks:  # the only kind that text can be
+            return _describe_expected_path(value)
         expected_kinds = [check(value) for check in checks]
         return None if None in expected_kinds else " or ".join(map(str, expected_kinds))
 
     return check_any
 
 
-def _expect_text(value: Any) -> str | None:
-    """Return None if a value is a text that can be encoded as UTF-8, else a description of what was expected."""
+def _describe_expected_text(value: Any) -> str | None:
+    """Return None if a value is a string that can be encoded as UTF-8, else a description of what was expected.
+
+    >>> _describe_expected_text("text"), _describe_expected_text(3)
+    (None, 'text')
+    """
     if not isinstance(value, str):
         return "text"
     if not value.isascii():
@@ -358,8 +363,8 @@ def _expect_text(value: Any) -> str | None:
     return None
 
 
-def _expect_path(value: Any) -> str | None:
-    """Return None if a value is a valid path of a file, else a description of what was expected."""
+def _describe_expected_path(value: Any) -> str | None:
+    """Return None if a value is a path that the file system can have, else a description of what was expected."""
     if not isinstance(value, (str, os.PathLike)):
         return "a path"
     path = os.fspath(value)
@@ -383,7 +388,7 @@ def is_representable(value: int) -> bool:
     return bool(abs(value) < _MAX_REPRESENTABLE)
 
 
-def _expect_integer(value: Any) -> str | None:
+def _describe_expected_integer(value: Any) -> str | None:
     """Return None if a value is a whole number of at most 308 digits, else a description of what was expected.
 
     True and False are not numbers here.
@@ -397,7 +402,7 @@ def _expect_integer(value: Any) -> str | None:
     return "a whole number" if isinstance(value, bool) else None
 
 
-def _expect_number(value: Any) -> str | None:
+def _describe_expected_number(value: Any) -> str | None:
     """Return None if a value is a valid number, else a description of what was expected.
 
     NaN, True, False and whole numbers of more than 308 digits are not valid.
@@ -409,18 +414,18 @@ def _expect_number(value: Any) -> str | None:
     return "a number" if math.isnan(value) else None
 
 
-def _expect_mapping(value: Any) -> str | None:
+def _describe_expected_mapping(value: Any) -> str | None:
     """Return None if a value is a mapping, else a description of what was expected."""
     return None if isinstance(value, Mapping) else "a mapping of names to values"
 
 
-def _expect_sequence(value: Any) -> str | None:
-    """Return None if a value is a sequence other than a text, else a description of what was expected."""
+def _describe_expected_sequence(value: Any) -> str | None:
+    """Return None if a value is a sequence other than a string, else a description of what was expected."""
     return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
 
 
-def _expect_iterable(value: Any) -> str | None:
-    """Return None if a value is an iterable other than a text, else a description of what was expected."""
+def _describe_expected_iterable(value: Any) -> str | None:
+    """Return None if a value is an iterable other than a string, else a description of what was expected."""
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
 
@@ -428,11 +433,11 @@ def _expect_iterable(value: Any) -> str | None:
 _PLAIN_TYPES = frozenset({str, int, bool, bytes, type(None), dict, list})
 
 _CHECKS: dict[str, ArgumentCheck] = {
-    "str": _expect_text,
-    "os.PathLike": _expect_path,
-    "int": _expect_integer,
-    "float": _expect_number,
-    "Mapping": _expect_mapping,
-    "Sequence": _expect_sequence,
-    "Iterable": _expect_iterable,
+    "str": _describe_expected_text,
+    "os.PathLike": _describe_expected_path,
+    "int": _describe_expected_integer,
+    "float": _describe_expected_number,
+    "Mapping": _describe_expected_mapping,
+    "Sequence": _describe_expected_sequence,
+    "Iterable": _describe_expected_iterable,
 }

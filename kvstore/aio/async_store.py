@@ -308,8 +308,11 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
         Closing twice is allowed.
         """
+        # ``Store.close`` rolls back and waits. It runs in the statement thread, after the statements before it. Even if
+        # this task is cancelled, ``run_to_end`` waits for its end.
         await self._statement_thread.run_to_end(self._target.close)
-        self._statement_thread.close()  # other sessions can still use the threads of calls
+        # Only this session has this thread. All sessions share ``self._threads``, which therefore stay open.
+        self._statement_thread.close()
 
     def snapshot(self) -> AwaitableContext[AsyncSnapshot]:
         """Open a snapshot: one state of the store, for several reads."""

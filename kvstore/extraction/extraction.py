@@ -288,6 +288,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     chunk_texts = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
     sentences = [_get_sentences_by_span(text, chunk, byte_offsets) for chunk in chunked.chunks]
     tree = AbstractTreeBuilder(chunked.sections, chunked.chunks, sentences, chunk_texts, stem).build()
+    # The stored offsets are in bytes; those of ``chunked`` are in characters.
     sections = [
         Section(
             level=heading.level,
@@ -318,11 +319,16 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         language=chunked.language,
     )
     for chunk, body in zip(chunked.chunks, chunk_texts, strict=True):
-        terms = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), body, stem)
-        start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
-        num_terms = sum(terms.values())
+        term_counts = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), body, stem)
         extracted.chunks.append(
-            ChunkDraft(start=start, end=end, section=chunk.section, text=body, terms=terms, length=num_terms)
+            ChunkDraft(
+                start=int(byte_offsets[chunk.start]),
+                end=int(byte_offsets[chunk.end]),
+                section=chunk.section,
+                text=body,
+                terms=term_counts,
+                length=sum(term_counts.values()),
+            )
         )
     return extracted
 
@@ -402,16 +408,17 @@ def compute_byte_offsets(text: str, num_bytes: int) -> ByteOffsets:
 
 
 def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: ByteOffsets) -> dict[Span, str]:
-    """Return the sentences of a chunk as a summary displays them, by their spans in bytes of ``text``.
+    """Return the sentences of a chunk, formatted for a summary, by their spans (byte offsets in ``text``).
 
-    Headings, rules of tables and fences of code are skipped. If nothing else is left, the chunk is one sentence.
+    Headings, rulers between table rows, and code fences are skipped. If nothing else is left, the whole chunk is
+    returned as one sentence.
     """
-    spans = []
+    spans = []  # in characters
     for sentence in chunk.sentences:
         source = text[sentence.start : sentence.end]
         content = source.lstrip("#>-+| ")  # without the markup at its start
-        is_markup = source.startswith(("#", "|--", "|:", "```", "---"))
-        if not is_markup and any(map(str.isalnum, content)):
+        is_markup_only = source.startswith(("#", "|--", "|:", "```", "---"))
+        if not is_markup_only and any(map(str.isalnum, content)):
             spans.append((sentence.end - len(content), sentence.end))
     return {
         (int(byte_offsets[start]), int(byte_offsets[end])): format_summary_sentence(text[start:end])
@@ -458,11 +465,11 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
 
 
 def _select_prose(lines: Sequence[_DocumentLine]) -> list[_DocumentLine]:
-    """Return the lines in which names are recognized by their capitals: no code, headings, table heads or table rules.
+    """Return the lines in which capitals mark names: all but code, headings, and the header and ruler of a table.
 
-    In English, a heading without markup (``#``) is included.
+    An English heading without markup (``#``) is included.
     """
-    # The row above the rule of a table has column heads, which are capitalized without being names.
+    # The row above the ruler of a table (|---|) has its column names, which are capitalized without being names.
     table_heads = {index for index, next_line in enumerate(lines[1:]) if next_line.text.startswith("|--")}
     texts = [line for index, line in enumerate(lines) if line.kind != "code" and index not in table_heads]
     return [

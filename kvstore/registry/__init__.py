@@ -275,9 +275,11 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def _iter_needed_systems(is_needed: Callable[[SystemManifest], object]) -> Iterator[System]:
-    """Yield all imported systems; also import and yield those whose manifest satisfies ``is_needed``.
+    """Yield the systems that are imported already, and import and yield those whose manifest satisfies ``is_needed``.
 
-    A manifest has the names of what a system contains, so that other systems need not be imported.
+    A manifest names what a system contains (structures, derivations, facts, indexes). Systems that contain nothing of
+    the required kind are not imported, because imports are slow. If they are imported already, they are yielded too;
+    the caller gets nothing from them.
     """
     for name in list(SYSTEMS):
         if SYSTEMS.get_imported(name) is not None or is_needed(_MANIFESTS_BY_NAME[name]):
@@ -286,7 +288,10 @@ def _iter_needed_systems(is_needed: Callable[[SystemManifest], object]) -> Itera
 
 @cache_list
 def list_structures() -> tuple[Structure[Any], ...]:
-    """Return the structures of all systems: data that every commit derives from documents, such as a graph."""
+    """Return the structures of all systems: data that every commit derives from documents, such as a graph; cached.
+
+    A system is imported only if its manifest names a structure.
+    """
     systems = _iter_needed_systems(lambda manifest: manifest.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
@@ -315,10 +320,12 @@ def list_maintained_index_names() -> tuple[str, ...]:
 
 @cache_list
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
-    """Return the kinds of facts of all systems: data that users or models state, such as triples or descriptions."""
-    return tuple(
-        fact for system in _iter_needed_systems(lambda manifest: manifest.fact_tables) for fact in system.facts
-    )
+    """Return the kinds of facts of all systems: data that users or models state, such as triples; cached.
+
+    A system is imported only if its manifest names a table of facts.
+    """
+    systems = _iter_needed_systems(lambda manifest: manifest.fact_tables)
+    return tuple(fact for system in systems for fact in system.facts)
 
 
 def list_stored_facts(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:

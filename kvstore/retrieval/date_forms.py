@@ -22,7 +22,7 @@ import numpy as np
 
 from ..structures.ranking import best
 from ..structures.state import State
-from ..text.month_names import list_month_names
+from ..text.month_names import read_month_numbers
 from ..text.words import count_chunk_terms, find_technical_tokens, list_content_terms
 from .evidence import ChunkReadRequest, LoadedChunk
 from .lexical_search import TermWeights, compute_bm25_scores, read_term_weights
@@ -171,7 +171,7 @@ def _list_word_forms(month: int, day: int, language: str | None) -> list[str]:
 
     The names are those in English and in ``language`` (None: only English).
     """
-    names = [name for name, number in list_month_names(language).items() if number == month]
+    names = [name for name, number in read_month_numbers(language).items() if number == month]
     suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     days = (str(day), f"{day}{suffix}", *(["1er"] if day == 1 else []))  # 1er mars
     return [f"{written_day} {name}" for written_day, name in product(days, names)]
@@ -200,7 +200,7 @@ def _iter_dates(text: str, language: str | None) -> Iterator[_WrittenDate]:
 
     A year of two digits is in this century; a date can also have no year.
     """
-    month_names = list_month_names(language)
+    month_names = read_month_numbers(language)
     for match in _compile_date_pattern(language).finditer(text):
         groups = match.groupdict()
         written_year = groups["year"] or groups["iso_year"] or groups["numeric_year"] or groups["cjk_year"]
@@ -236,7 +236,7 @@ def _compile_date_pattern(language: str | None) -> re.Pattern[str]:
 
     It matches dates such as 14 March 2026, March 14th, 2026-03-14, 14.3.2026, 3/14/2026 and 3月14日.
     """
-    names = _join_alternatives(list_month_names(language))
+    names = _join_alternatives(read_month_numbers(language))
     ordinal = r"(?:st|nd|rd|th|er|\.|º|°|ª)?"
     year = r"(?:,?\s(?:de\s|del\s)?(?P<year>\d{4})\b)?"
     return re.compile(

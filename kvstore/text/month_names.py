@@ -11,8 +11,9 @@ from functools import cache
 from .name_words import MONTHS
 from .question_words import read_language_file, split_phrases
 
-#: The first letters of the names of each month in the other languages. They are longer if two months begin alike.
-_STEMS = (
+#: For each month, the stems (first letters) of its names in the other languages, separated by spaces. A stem with a
+#: space in it has a "·" in its place. Stems are longer if two months begin alike.
+_MONTH_STEMS = (
     "jan jän ene gen sty oca янв يناير كانون·الثاني", "feb fév fev lut şub фев فبراير شباط",
     "mar mär maa мар مارس آذار", "apr avr abr kwi nis апр أبريل إبريل نيسان",
     "mai may mag mei maj май мая мае маю مايو أيار",
@@ -23,23 +24,27 @@ _STEMS = (
 
 
 @cache
-def list_month_names(language: str | None) -> dict[str, int]:
-    """Return the names of months in a language (None: only in English) and in English, with their numbers; cached.
+def read_month_numbers(language: str | None) -> dict[str, int]:
+    """Return the number of each month by its names: those in English and, unless it is None, in ``language``; cached.
 
-    >>> list_month_names("german")["märz"], list_month_names(None)["sept"]
+    English names can be abbreviated. The names in another language are all forms in its word file that begin with a
+    stem of one month.
+
+    >>> read_month_numbers("german")["märz"], read_month_numbers(None)["sept"]
     (3, 9)
     """
-    names = {name: number for number, month in enumerate(MONTHS, 1) for name in (month, month[:3])} | {"sept": 9}
+    numbers_by_name = {name: number for number, month in enumerate(MONTHS, 1) for name in (month, month[:3])}
+    numbers_by_name["sept"] = 9
     word_file = None if language is None else read_language_file(language)
     if word_file is None:
-        return names
+        return numbers_by_name
     for name in split_phrases(word_file["answers"]["months"]):
         numbers = [
             number
-            for number, stems in enumerate(_STEMS, 1)
+            for number, stems in enumerate(_MONTH_STEMS, 1)
             if any(name.startswith(stem.replace("·", " ")) for stem in stems.split())
         ]
         is_word = name.replace(" ", "").isalpha()  # not a number with a sign, such as 1月
         if len(numbers) == 1 and is_word:
-            names.setdefault(name, numbers[0])
-    return names
+            numbers_by_name.setdefault(name, numbers[0])
+    return numbers_by_name

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...text.month_names import list_month_names
+from ...text.month_names import read_month_numbers
 from ...text.patterns import compile_lazily
 from .quantities import CALENDAR_YEAR, CLOCK, DATE, WEEKDAY, find_quantities, find_unit
 
@@ -184,7 +184,7 @@ def _parse_value(cell: str) -> _CellValue | None:
     return _parse_number(cell)
 
 
-_MONTHS = list_month_names(None)
+_MONTHS = read_month_numbers(None)
 
 
 def _parse_number(cell: str) -> _CellValue | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...text.month_names import list_month_names
+from ...text.month_names import read_month_numbers
 from ...text.name_words import MONTHS
 from ...text.number_words import NUMBERS
 from ...text.patterns import compile_lazily
@@ -36,7 +36,7 @@ _YEARS = "year"
 MEASURES = frozenset(_UNITS.values()).difference("$€£¥")
 _DAYS = "mon tues wednes thurs fri satur sun".split()
 _NUMBER_WORDS = "|".join(word for word in NUMBERS if word != "one")  # "one" is mostly a pronoun
-_MONTH_NUMBERS = list_month_names(None)
+_MONTH_NUMBERS = read_month_numbers(None)
 _MONTHS = rf"(?:{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})"  # the abbreviations last
 _QUANTITY_PATTERN = compile_lazily(
     rf"""(?<![^\W_])(?<![.,:/\#−])(?<![^\W\d][-–])(?<![\s(][-–])(?<!\A[-–])(?:

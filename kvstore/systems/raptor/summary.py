@@ -77,7 +77,7 @@ def summarize(query: Query, strategy: str) -> Evidence:
 
 
 def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
-    """Read the sentences to select from, grouped by topic.
+    """Read the sentences to select from, and return them grouped by topic or by document.
 
     They are grouped by document if there are no topics, if the query has a condition on documents, or if the store has
     a single document.
@@ -94,7 +94,7 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
         )
         if topic_candidates is not None:
             return _TopicOverview(reader, topic_candidates)
-    near_chunks = None
+    near_chunks = None  # all documents are read
     num_documents = reader.counters.documents if query.allowed is None else len(query.allowed)
     if num_documents > _MAX_DOCUMENTS:
         near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST_CHUNKS)]
@@ -138,10 +138,14 @@ class _DocumentOverview:
     kind = "documents"
 
     def __init__(self, reader: BatchedReader, candidates: DocumentCandidates) -> None:
-        """Store the candidate sentences and their documents; ``reader`` reads how documents divide into parts."""
+        """Store the sentences to select from, and their documents; ``reader`` reads how documents divide into parts."""
         self._reader = reader
-        self._documents, self.sentences, self.source = candidates
+        self._documents = candidates.documents
+        self.sentences = candidates.sentences
+        # For EXPLAIN: a description of what was read, and the number of documents that it comes from.
+        self.source = candidates.source
         self.source_count = len(self._documents)
+        # The number of chunks that were considered: those of all these documents.
         self.chunk_count = sum(record.chunk_count for record in self._documents)
 
     def get_group(self, sentence: CoverSentence) -> int:
@@ -178,9 +182,13 @@ class _TopicOverview:
     kind = "topics"
 
     def __init__(self, reader: BatchedReader, candidates: TopicCandidates) -> None:
-        """Store the candidate sentences and their topics; ``reader`` reads topic titles and positions of chunks."""
+        """Store the sentences to select from, and their topics; ``reader`` reads topic titles and chunk positions."""
         self._reader = reader
-        self.sentences, self._topics_by_chunk, self.source, self.source_count = candidates
+        self.sentences = candidates.sentences
+        self._topics_by_chunk = candidates.topics_by_chunk
+        # For EXPLAIN: a description of what was read, and the number of documents or topics that it comes from.
+        self.source = candidates.source
+        self.source_count = candidates.source_count
         self.chunk_count = reader.counters.chunks
 
     def get_group(self, sentence: CoverSentence) -> int | None:
