@@ -201,7 +201,7 @@ class State(ClosedOnExit):
         # that cache, as in a repair, must not read the change number, because the counters may be damaged.
         if self._node_cache is None or self.lmdb.writable:
             return Forest(self.lmdb)
-        return Forest(self.lmdb, self._node_cache.get_keys(self.counters.change))
+        return Forest(self.lmdb, self._node_cache.get_name_cache(self.counters.change))
 
     @cached_property
     def ingested_files(self) -> IngestedFiles:
@@ -246,7 +246,7 @@ class State(ClosedOnExit):
         """
         if self._node_cache is None:
             self._node_cache = NodeCache()
-        return self._node_cache.get_sentences(self.counters.change, max_relatives)
+        return self._node_cache.get_sentence_cache(self.counters.change, max_relatives)
 
     def resolve(self, key: str) -> Identity | None:
         """Return the entity that a name (its normal form) resolves to by aliases, or None if the name is unknown."""

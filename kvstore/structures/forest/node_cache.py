@@ -22,22 +22,22 @@ class NodeCache:
         self._lock = Lock()
         self._change = -1  # the number of the commit that the cached data belongs to
         self._sentences: dict[int, NodeSentences] = {}  # by the maximum number of relatives in a sentence
-        self._keys: dict[int, str] = {}  # normal forms of node names, by node
+        self._names: dict[int, str] = {}  # normal forms of node names, by node
 
-    def get_keys(self, change: int) -> dict[int, str]:
-        """Return the shared cache of the normal forms of node names, by node, at commit number ``change``.
+    def get_name_cache(self, change: int) -> dict[int, str]:
+        """Return the shared cache of node names at commit number ``change``: the normal form of each name, by node.
 
-        Cached data of any other commit is dropped.
+        :class:`.Forest` adds the names that it reads to the returned dict. Cached data of any other commit is dropped.
         """
         with self._lock:
             self._discard_other_commits(change)
-            return self._keys
+            return self._names
 
-    def get_sentences(self, change: int, max_relatives: int) -> NodeSentences:
-        """Return the cache of sentences about nodes of the entity forest at commit number ``change``.
+    def get_sentence_cache(self, change: int, max_relatives: int) -> NodeSentences:
+        """Return the shared cache of sentences about nodes of the entity forest at commit number ``change``.
 
-        A node is described with at most ``max_relatives`` ancestors and as many descendants. Cached data of any other
-        commit is dropped.
+        Compiled code adds the sentences. Each describes a node with at most ``max_relatives`` ancestors and as many
+        descendants. Cached data of any other commit is dropped.
         """
         with self._lock:
             self._discard_other_commits(change)
@@ -48,4 +48,4 @@ class NodeCache:
     def _discard_other_commits(self, change: int) -> None:
         """Drop the cached data if it belongs to a commit other than number ``change``."""
         if change != self._change:
-            self._change, self._sentences, self._keys = change, {}, {}
+            self._change, self._sentences, self._names = change, {}, {}
