@@ -277,33 +277,42 @@ class FilterPages:
 
         For block-list pages, also update the list of pages with room for more addresses.
         """
-        # The numbers of pages that are no longer used, and of free pages that are used again.
-        freed_numbers, reused_numbers = page_kind.pages.take_freed()
-        is_block_kind = page_kind.pages is self.block_pages
-        has_room_flags = self.reader.has_room_flags if is_block_kind else {}
-        for number in freed_numbers:
-            key = records.encode_u32(number)
-            view.delete(page_kind.table, page_kind.prefix + key)
-            if page_kind.free_list:
-                view.put(tables.FILTER_DIRECTORY, page_kind.free_list + key, _LISTED_VALUE)
-            if is_block_kind:
-                view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
-                has_room_flags.pop(number, None)
-        for number in reused_numbers:
-            view.delete(tables.FILTER_DIRECTORY, (page_kind.free_list or b"") + records.encode_u32(number))
+        self._flush_freed(view, page_kind)
         page_changes: dict[bytes, bytes | None] = {}
         for number, page in page_kind.pages.take_changed():
             key = records.encode_u32(number)
             page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED_START:]))
             page_changes[page_kind.prefix + key] = bytes(page)
-            if is_block_kind and page[ROOMY_OFFSET] != has_room_flags.get(number):
-                has_room_flags[number] = page[ROOMY_OFFSET]
-                listed_value = _LISTED_VALUE if page[ROOMY_OFFSET] else None  # None removes the page from the list
-                view.change_many(tables.FILTER_DIRECTORY, {ROOMY_BLOCKS + key: listed_value})
+            if page_kind.pages is self.block_pages:
+                self._update_roomy_list(view, number, page[ROOMY_OFFSET])
             if len(page_changes) == _WRITE_BATCH:
                 view.change_many(page_kind.table, page_changes)
                 page_changes.clear()
         view.change_many(page_kind.table, page_changes)
+
+    def _flush_freed(self, view: WriteView, page_kind: _PageKind) -> None:
+        """Delete the pages of one kind that are no longer used, and update the stored list of free page numbers.
+
+        Free pages that are used again leave that list.
+        """
+        freed_numbers, reused_numbers = page_kind.pages.take_freed()
+        for number in freed_numbers:
+            key = records.encode_u32(number)
+            view.delete(page_kind.table, page_kind.prefix + key)
+            if page_kind.free_list:
+                view.put(tables.FILTER_DIRECTORY, page_kind.free_list + key, _LISTED_VALUE)
+            if page_kind.pages is self.block_pages:
+                view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+                self.reader.has_room_flags.pop(number, None)
+        for number in reused_numbers:
+            view.delete(tables.FILTER_DIRECTORY, (page_kind.free_list or b"") + records.encode_u32(number))
+
+    def _update_roomy_list(self, view: WriteView, number: int, has_room: int) -> None:
+        """Add a block-list page to the stored list of pages with room, or remove it, if its flag has changed."""
+        if has_room != self.reader.has_room_flags.get(number):
+            self.reader.has_room_flags[number] = has_room
+            listed_value = _LISTED_VALUE if has_room else None  # None removes the page from the list
+            view.change_many(tables.FILTER_DIRECTORY, {ROOMY_BLOCKS + records.encode_u32(number): listed_value})
 
     def _read_header(self) -> _FilterHeader | None:
         """Return the stored header of the filter (counts and directory state), or None if the store has no filter.
