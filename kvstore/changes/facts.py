@@ -138,7 +138,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             )
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield comments for the dump about the user's vectors, the user's chunks and omitted parts of pages.
+        """Yield comments for the dump about what it omits: the user's vectors and chunks, and omitted parts of pages.
 
         Each is a pair (comment, values of its parameters); these comments have no parameters.
         """
@@ -181,7 +181,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return f"the triples of {format_count(number, 'document')}" if number else ""
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a comment for the dump if imported triples are stored, because no statement creates them."""
+        """Yield a comment for the dump if imported triples are stored; it omits them, as no statement creates them."""
         num_documents = state.lmdb.count(tables.TRIPLES)
         if num_documents:
             documents = format_count(num_documents, "document")
@@ -358,7 +358,7 @@ class _StatedAliases(StatedFact[str, Alias]):
                     yield statement, (alias.name, alias.entity)
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a comment for the dump for each alias or merge with a name that is not known now."""
+        """Yield a comment for the dump for each alias or merge that it omits, because one of its names is unknown."""
         for _, alias in self.scan(state):
             if not self._is_expressible(state, alias):
                 relation = "is an alias of" if alias.kind == ALIAS else "is merged into"

@@ -207,7 +207,7 @@ class _Rebuilder:
         """Return substitutes for damaged counters: next ids above all ids in use, and a change number never used."""
 
         def get_next_key(table: str) -> int:
-            """Return the number after the largest key of a table, whose keys are big-endian numbers; 1 if it is empty."""
+            """Return the number after the largest key of a table, whose keys are numbers; 1 if the table is empty."""
             last_record = next(self._old_state.lmdb.scan(table, reverse=True), None)
             return 1 if last_record is None else int.from_bytes(last_record[0], "big") + 1
 
@@ -311,35 +311,38 @@ class _Rebuilder:
 
     def _prepare_documents(self, batch: Sequence[_OldDocument]) -> list[PendingDocument]:
         """Return the documents of a batch with all their vectors, old or embedded now, and count them in the report."""
+        # For each document and by vector space: the old vectors of its chunks, and the texts without such vectors.
         old_vectors: list[dict[str, Matrix]] = []
         missing_texts: list[dict[str, Sequence[str]]] = []
+        # The old vectors of derived texts, such as sentences; they are not embedded again.
         reusable_vectors: dict[tuple[str, str], Matrix] = {}
-        for record, extracted, vectors in batch:
-            old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
-            context_facts = self._read_context_facts(record) if vectors is None else {}
-            missing_texts.append(
-                collect_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context_facts)
+        for record, extracted, chunk_vectors in batch:
+            old_document_vectors = {} if chunk_vectors is None else {CHUNK_VECTORS.name: chunk_vectors}
+            context_facts = self._read_context_facts(record) if chunk_vectors is None else {}
+            document_texts = collect_missing_texts(
+                extracted, old_document_vectors, self._settings, self._derivations, context_facts
             )
-            reusable_vectors.update(self._read_old_vectors(record.key, set(chain(*missing_texts[-1].values()))))
+            old_vectors.append(old_document_vectors)
+            missing_texts.append(document_texts)
+            reusable_vectors.update(self._read_old_vectors(record.key, set(chain(*document_texts.values()))))
         new_vectors = collect_vectors(missing_texts, self._embed, reusable_vectors)
         pending_documents: list[PendingDocument] = []
-        for (record, extracted, _), stored_vectors, embedded_vectors in zip(
+        for (record, extracted, chunk_vectors), old_document_vectors, new_document_vectors in zip(
             batch, old_vectors, new_vectors, strict=True
         ):
-            has_vectors = bool(stored_vectors)
-            has_own_vectors = record.own_vectors and has_vectors
+            has_old_chunk_vectors = chunk_vectors is not None
             pending_documents.append(
                 PendingDocument(
                     content=extracted,
-                    vectors={**stored_vectors, **embedded_vectors},
-                    own_vectors=has_own_vectors,
+                    vectors={**old_document_vectors, **new_document_vectors},
+                    own_vectors=record.own_vectors and has_old_chunk_vectors,
                     origin=record.origin,
                     changed_at=record.changed_at,
                 )
             )
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
-            self._report.embedded += 0 if has_vectors else len(extracted.chunks)
+            self._report.embedded += 0 if has_old_chunk_vectors else len(extracted.chunks)
         return pending_documents
 
     def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:

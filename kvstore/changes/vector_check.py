@@ -44,33 +44,42 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
-    """Yield a sentence for each fault of derived parts (data computed from single documents) and of their vectors.
+    """Yield a sentence for each fault of the data of all derivations, and of its vectors.
 
-    ``documents`` are the ids of all stored documents.
+    A derivation computes data from each document, its part, such as a list of sentences. ``documents`` are the ids of
+    all stored documents.
     """
     for stored_derivation in list_stored_derivations(state.lmdb):
-        parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
-        used_counts: list[int] = []  # the number of used rows of each block
-        yield from check_blocks(state, parts.vectors, partial(_append_used_count, used_counts))
-        num_parts = num_texts = 0
-        for document, (part, vector_locations) in parts.scan():
-            num_texts += len(vector_locations)
-            if document not in documents:
-                yield f"{name}: a part is stored for document {document}, which does not exist"
-                continue
-            if not parts.has_part_vectors(document, vector_locations):
-                yield f"{name}: the vectors of document {document} are not at the locations in its part"
-            if not stored_derivation.is_maintained:
-                continue
-            if not stored_derivation.has_part(document):
-                yield f"{name}: a part is stored for document {document}, which the index has not reached yet"
-            num_parts += 1
-            yield from _check_part(state, stored_derivation, document, part, len(vector_locations))
-        num_missing = sum(map(stored_derivation.has_part, documents)) - num_parts
-        if num_missing > 0:
-            yield f"{name}: {format_count(num_missing, 'document')} without a part"
-        if num_texts != sum(used_counts):
-            yield f"{name}: {sum(used_counts)} vectors are stored, but the parts have {num_texts} texts"
+        yield from _check_derivation(state, stored_derivation, documents)
+
+
+def _check_derivation(state: State, stored_derivation: StoredDerivation, documents: Collection[int]) -> Iterator[str]:
+    """Yield a sentence for each fault of the parts of one derivation, and of the vectors of the texts in its parts.
+
+    A part is what the derivation computes from one document. ``documents`` are the ids of all stored documents.
+    """
+    parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
+    used_counts: list[int] = []  # the number of used rows of each block of vectors
+    yield from check_blocks(state, parts.vectors, partial(_append_used_count, used_counts))
+    num_parts = num_texts = 0
+    for document, (part, vector_locations) in parts.scan():
+        num_texts += len(vector_locations)  # each text has a vector
+        if document not in documents:
+            yield f"{name}: a part is stored for document {document}, which does not exist"
+            continue
+        if not parts.has_part_vectors(document, vector_locations):
+            yield f"{name}: the vectors of document {document} are not at the locations in its part"
+        if not stored_derivation.is_maintained:  # its index is being dropped, so its parts may be out of date
+            continue
+        if not stored_derivation.has_part(document):
+            yield f"{name}: a part is stored for document {document}, which the index has not reached yet"
+        num_parts += 1
+        yield from _check_part(state, stored_derivation, document, part, len(vector_locations))
+    num_missing = sum(map(stored_derivation.has_part, documents)) - num_parts
+    if num_missing > 0:
+        yield f"{name}: {format_count(num_missing, 'document')} without a part"
+    if num_texts != sum(used_counts):
+        yield f"{name}: {sum(used_counts)} vectors are stored, but the parts have {num_texts} texts"
 
 
 def _check_part(
