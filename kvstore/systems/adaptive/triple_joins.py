@@ -13,7 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.neighborhood import NamedNeighborhoodRequest, NeighborhoodRequest
+from ...derived.passage_graph.neighborhood import (
+    NamedNeighborhoodRequest,
+    NamedNeighborhoods,
+    NeighborhoodRequest,
+)
 from ...structures.ranking import scale_to_best
 from ...structures.read_requests import Ids, ReadRequest, Vector
 from ...structures.state import State
@@ -62,27 +66,20 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         """
         triples = TriplesRequest(self.chunks).fetch(state)
         all_matches = match_triples(triples, self.rarities, self.stem, limit=None)
-        matches = _select_other_names(all_matches, self.question_key)
-        # NamedNeighborhoodRequest adds the entities of the names to this request.
-        empty_request = NeighborhoodRequest(
-            chunks=np.empty(0, np.uint64),
-            entities=np.empty(0, np.uint32),
-            max_chunks=_MAX_NAME_CHUNKS,
-            with_links=False,
-            vector=self.vector,
-        )
-        answer = NamedNeighborhoodRequest(list(matches), empty_request, _MAX_NAME_CHUNKS).fetch(state)
-        match_by_entity = _select_entities(answer.entities.tolist(), matches.values())
+        matches_by_name = _select_other_names(all_matches, self.question_key)
+        answer = self._read_chunks_of_names(state, list(matches_by_name))
+        matches_by_entity = _select_entities(answer.entities.tolist(), matches_by_name.values())
         neighborhood = answer.neighborhood.entities
         if neighborhood is None:  # no name is an entity
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
         # The chunks are grouped by entity, and ``bounds`` are the borders of the groups.
         chunk_entities = np.repeat(answer.request.entities, np.diff(neighborhood.rows.bounds)).tolist()
-        # The rows are in the order of the matches, because the order of entity ids depends on earlier changes.
-        ranks = {entity: rank for rank, entity in enumerate(match_by_entity)}
-        row_ranks = np.array([ranks.get(entity, len(ranks)) for entity in chunk_entities], np.int64)
-        rows = np.argsort(row_ranks, kind="stable")[: np.count_nonzero(row_ranks < len(ranks))]
-        row_matches = [match_by_entity[chunk_entities[row]] for row in rows.tolist()]
+        # The result is in the order of the matches, because the order of entity ids depends on earlier changes. Chunks
+        # of entities that are not selected have the last rank, and are dropped.
+        ranks = {entity: rank for rank, entity in enumerate(matches_by_entity)}
+        chunk_ranks = np.array([ranks.get(entity, len(ranks)) for entity in chunk_entities], np.int64)
+        rows = np.argsort(chunk_ranks, kind="stable")[: np.count_nonzero(chunk_ranks < len(ranks))]
+        row_matches = [matches_by_entity[chunk_entities[row]] for row in rows.tolist()]
         return JoinedChunks(
             chunks=neighborhood.rows.chunks[rows],
             matches=scale_to_best(np.array([match.score for match in row_matches])),
@@ -90,17 +87,33 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
             pairs=[match.names for match in row_matches],
         )
 
+    def _read_chunks_of_names(self, state: State, names: Sequence[str]) -> NamedNeighborhoods:
+        """Return the entities of names (0: unknown), and the chunks of each with their cosines with the question.
+
+        The chunks of an entity in more than ``_MAX_NAME_CHUNKS`` chunks are omitted.
+        """
+        # NamedNeighborhoodRequest adds the entities of the names to this request, which is otherwise empty.
+        empty_request = NeighborhoodRequest(
+            chunks=np.empty(0, np.uint64),
+            entities=np.empty(0, np.uint32),
+            max_chunks=_MAX_NAME_CHUNKS,
+            with_links=False,
+            vector=self.vector,
+        )
+        return NamedNeighborhoodRequest(names, empty_request, _MAX_NAME_CHUNKS).fetch(state)
+
 
 def _select_entities(entities: Iterable[int], matches: Iterable[TripleMatch]) -> dict[int, TripleMatch]:
-    """Return the first ``_MAX_NAMES`` distinct entities, each with the first of its matches.
+    """Return the first ``_MAX_NAMES`` distinct entities, each with its first match, in the order of the matches.
 
-    ``entities`` has the entity of a name for each of the ``matches``, best first; it is 0 if the name is unknown.
+    ``matches`` are the matches of triples with the question, one for each name, best first. ``entities`` has the entity
+    of each name; it is 0 if the name is unknown.
     """
-    match_by_entity: dict[int, TripleMatch] = {}
+    matches_by_entity: dict[int, TripleMatch] = {}
     for entity, match in zip(entities, matches, strict=True):
-        if entity and len(match_by_entity) < _MAX_NAMES:
-            match_by_entity.setdefault(entity, match)
-    return match_by_entity
+        if entity and len(matches_by_entity) < _MAX_NAMES:
+            matches_by_entity.setdefault(entity, match)
+    return matches_by_entity
 
 
 def _select_other_names(matches: Iterable[TripleMatch], question_key: str) -> dict[str, TripleMatch]:
@@ -109,9 +122,9 @@ def _select_other_names(matches: Iterable[TripleMatch], question_key: str) -> di
     ``matches`` are the matches of triples with the question, best first. ``question_key`` is the normal form of the
     question. At most ``_MAX_READ_NAMES`` names are returned.
     """
-    names: dict[str, TripleMatch] = {}
+    matches_by_name: dict[str, TripleMatch] = {}
     for match in matches:
         for name in match.names:
-            if name not in question_key and len(names) < _MAX_READ_NAMES:
-                names.setdefault(name, match)
-    return names
+            if name not in question_key and len(matches_by_name) < _MAX_READ_NAMES:
+                matches_by_name.setdefault(name, match)
+    return matches_by_name

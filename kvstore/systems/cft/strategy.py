@@ -16,13 +16,19 @@ from ...arguments import Option
 from ...retrieval.dense_search import NearestChunksRequest
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import RecognitionRequest, record_recognized_entities
+from ...retrieval.recognition import QuestionEntity, RecognitionRequest, record_recognized_entities
 from ...structures.ranking import Ranking, SortKeySource, append_tails, assign_ranks, best
-from .rendered_relations import RelationChunksRequest, RelationMention, RelationsRequest, ScoredRelation
+from .rendered_relations import (
+    RelationChunksRequest,
+    RelationMention,
+    RelationsRequest,
+    RenderedRelations,
+    ScoredRelation,
+)
 
 #: The maximum number of nodes of an entity to describe.
 _MAX_NODES = 8
-#: The number of chunks of each ranking that are fused.
+#: The number of best chunks of each ranking that are fused, however many hits are requested.
 _NUM_FUSED = 8
 #: The constant of reciprocal rank fusion: the larger, the less the first ranks count more than later ones.
 _FUSION_CONSTANT = 10
@@ -44,24 +50,14 @@ class CftStrategy:
         section 3.4).
         """
         reader = query.reading
+        # Only the first chunks are fused; the further ones fill the result if more hits are requested.
         nearest_request = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
         with query.trace.record_requests(reader, "vector search", "recognize entities") as (search, recognition):
             (near_ranking, search.detail), entities = reader.fetch(nearest_request, RecognitionRequest(query.question))
             search.count = len(near_ranking)
             record_recognized_entities(query, entities, recognition)
-        relatives = int(option(query, self, "relatives"))
-        names = [[name for name, _ in entity.identity.names] for entity in entities]
-        with query.trace.step("find nodes in the forest") as step:
-            relation_texts = reader.fetch(RelationsRequest(names, _MAX_NODES, relatives))
-            node_counts = [
-                f"{entity.key} ({count})" for entity, count in zip(entities, relation_texts.node_counts, strict=True)
-            ]
-            step.detail = ", ".join(node_counts) or "no entity known: dense search alone"
-            step.count = sum(relation_texts.node_counts)
-        with query.trace.step("ancestors and descendants") as step:
-            step.detail = f"the first {relatives} of each node"
-            step.count = len(relation_texts.sentences)
-        relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, relation_texts.relations)
+        rendered = _read_relations(query, entities, max_relatives=int(option(query, self, "relatives")))
+        relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, rendered.relations)
         ranking, paths = _fuse_rankings(
             reader, [("vector", near_ranking[:_NUM_FUSED]), ("relations", relation_ranking)]
         )
@@ -72,7 +68,24 @@ class CftStrategy:
         }
         ranking = append_tails(ranking, near_ranking, top=query.reach)
         evidence = evidence_of(query, self.name, ranking, paths, pool=query.chunk_count)
-        return replace(evidence, context=relation_texts.sentences)
+        return replace(evidence, context=rendered.sentences)
+
+
+def _read_relations(query: Query, entities: Sequence[QuestionEntity], max_relatives: int) -> RenderedRelations:
+    """Return the relations of the question's entities in the entity forest, as sentences and as citable edges.
+
+    Each of an entity's nodes in the forest has at most ``max_relatives`` ancestors and as many descendants.
+    """
+    names = [[name for name, _ in entity.identity.names] for entity in entities]
+    with query.trace.step("find nodes in the forest") as step:
+        rendered = query.reading.fetch(RelationsRequest(names, _MAX_NODES, max_relatives))
+        node_counts = [f"{entity.key} ({count})" for entity, count in zip(entities, rendered.node_counts, strict=True)]
+        step.detail = ", ".join(node_counts) or "no entity known: dense search alone"
+        step.count = sum(rendered.node_counts)
+    with query.trace.step("ancestors and descendants") as step:
+        step.detail = f"the first {max_relatives} of each node"
+        step.count = len(rendered.sentences)
+    return rendered
 
 
 def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +63,9 @@ class _ScoredExtension(NamedTuple):
     extension: _Extension
 
 
+#: The extensions of the paths of a beam. The key has the sorted row numbers of all units on the extended path, because
+#: paths with the same units in another order are the same.
+_Extensions = Mapping[tuple[int, ...], _Extension]
 #: The paths of a beam after a hop, each with the entities that its last unit mentions.
 _Frontier = list[tuple[UnitPath, Sequence[int]]]
 
@@ -104,26 +106,27 @@ def search_paths(
     )
     frontiers: list[_Frontier] = [[(empty_path, entities)] for entities in start_entities]
     for hop in range(beam.max_hops):
+        # Read the units that mention the entities at the ends of all paths.
         graph.load_entity_units(entity for frontier in frontiers for _, entities in frontier for entity in entities)
         extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))
         if not extension_groups:
             return
-        row_groups = chain.from_iterable(extension_groups)  # the keys: the row numbers of each extended path's units
-        graph.load_contents(chain.from_iterable(row_groups))
+        # Read the texts of the units on the extended paths, from which the paths are scored.
+        graph.load_contents(row for extensions in extension_groups for rows in extensions for row in rows)
         path_groups = [_select_best_paths(graph, extensions, beam, scorer) for extensions in extension_groups]
         yield [path for paths in path_groups for path in paths]
         if hop == beam.max_hops - 1:
             return
+        # Each path continues from the entities that its last unit mentions.
         graph.load_entities(path.rows[-1] for paths in path_groups for path in paths)
-        # Each path goes on from the entities that its last unit mentions.
         frontiers = [[(path, graph.get_entities(path.rows[-1])) for path in paths] for paths in path_groups]
 
 
-def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
+def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> _Extensions:
     """Return the extensions of the paths of a beam search, each by one unit (a sentence).
 
-    ``frontier`` has the paths, each with the entities of its last unit. The key of an extension has the sorted row
-    numbers of the extended path's units; if several have the same key, only the first is returned.
+    ``frontier`` has the paths, each with the entities of its last unit. Of several extensions with the same units, only
+    the first is returned.
     """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:
@@ -132,12 +135,9 @@ def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> di
     return extensions
 
 
-def _select_best_paths(
-    graph: UnitGraph, extensions: Mapping[tuple[int, ...], _Extension], beam: Beam, scorer: Scorer | None
-) -> list[UnitPath]:
+def _select_best_paths(graph: UnitGraph, extensions: _Extensions, beam: Beam, scorer: Scorer | None) -> list[UnitPath]:
     """Score the extensions of the paths of a beam search, and return the ``beam.width`` best paths, best first.
 
-    The keys of ``extensions`` are the sorted row numbers of the extended path's units (sentences or clauses).
     ``scorer`` scores the texts of paths; None: the score is computed from vectors and words.
     """
     scores = (
