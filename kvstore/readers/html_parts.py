@@ -62,7 +62,11 @@ def is_layout_table(table: LexborNode) -> bool:
 
 @dataclass
 class BlockContainer:
-    """A container of blocks: the page, a heading, a list item, a table cell or a quotation."""
+    """A container of blocks: the page, a heading, a list item, a table cell or a quotation.
+
+    ``inline`` collects the running text of the current paragraph; finished paragraphs and other blocks are in
+    ``blocks``.
+    """
 
     inline: InlineBuilder = field(default_factory=InlineBuilder)
     blocks: list[MarkdownBlock] = field(default_factory=list)
@@ -71,11 +75,9 @@ class BlockContainer:
     pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
-        """End the current paragraph (``inline``) and add it to ``blocks``, preceded by the ``pending_label``, if any.
+        """End the current paragraph: move the running text from ``inline`` to ``blocks``.
 
-        A footnote mark such as ``[1]`` in a paragraph of its own becomes a label of the next paragraph. Unless
-        ``keeps_images_inline``, images without text around them become blocks, which answers do not quote. The entries
-        of a table of contents lose their numbers.
+        Unless ``keeps_images_inline``, images without text around them become blocks, which answers do not quote.
         """
         images = [] if self.keeps_images_inline else self.inline.take_lone_images()
         if images:
@@ -84,16 +86,21 @@ class BlockContainer:
             if self.inline.plain:  # a heading: it has no label, and its title is not escaped
                 self.blocks.append(MarkdownBlock("paragraph", text))
             else:
-                if (
-                    self.blocks
-                    and self.blocks[-1].kind == "paragraph"
-                    and _FOOTNOTE_MARK_PATTERN.fullmatch(self.blocks[-1].text)
-                ):
-                    self.pending_label = f"{self.blocks.pop().text} {self.pending_label}"
-                self.blocks.append(
-                    make_paragraph(self.pending_label + (strip_numbering(text) if self.in_toc else text))
-                )
+                self._add_paragraph(text)
             self.pending_label = ""
+
+    def _add_paragraph(self, text: str) -> None:
+        """Add a paragraph to ``blocks``, preceded by the ``pending_label`` ("Note:"), if any.
+
+        If the last block is only a footnote mark such as ``[1]``, it becomes the beginning of this paragraph. An entry
+        of a table of contents loses its number.
+        """
+        label = self.pending_label
+        last_block = self.blocks[-1] if self.blocks else None
+        if last_block and last_block.kind == "paragraph" and _FOOTNOTE_MARK_PATTERN.fullmatch(last_block.text):
+            self.blocks.pop()
+            label = f"{last_block.text} {label}"
+        self.blocks.append(make_paragraph(label + (strip_numbering(text) if self.in_toc else text)))
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
         """End the current paragraph and add finished blocks to ``self.blocks``.
@@ -107,8 +114,8 @@ class BlockContainer:
         self.blocks += blocks
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """End the current paragraph and return all blocks."""
-        self.add_blocks()  # ends the paragraph, and a label that waits for one
+        """End the current paragraph and return all blocks, including a label that still waits for a paragraph."""
+        self.add_blocks()
         return self.blocks
 
 
@@ -213,7 +220,7 @@ class HtmlTable:
     def _fill_row_spans(self) -> None:
         """Append to the current row the texts of cells of earlier rows (``rowspan``) that extend into its next columns.
 
-        ``row_spans`` has the number of further rows that a cell spans, and its text, by its column.
+        ``row_spans`` has, by column, the number of further rows that a cell of an earlier row spans, and its text.
         """
         while (span := self.row_spans.pop(len(self.current_row), None)) is not None:
             num_further_rows, text = span
@@ -222,7 +229,10 @@ class HtmlTable:
             self.current_row.append(text)
 
     def _join_term_rows(self) -> None:
-        """Join each row that has only a term with the next row if this has only a definition in its second column."""
+        """Join each row that has only a term, in the first column, with the next row if that has only its definition.
+
+        The definition is in the second column. Such tables lay out definition lists.
+        """
         joined_rows: list[list[str]] = []
         term = ""  # of the last row, if that has no other text
         for row in self.rows:

@@ -221,12 +221,15 @@ class _ManPageConverter(ManualBlocks):
         self._levels[0].add_blocks(make_heading(level, title))
 
     def _start_paragraph(self, macro_args: str) -> None:
-        """Handle the macro ``.PP`` and its synonyms: end the paragraph and the item; in code, add a blank line."""
+        """Handle the macro ``.PP`` and its synonyms: end the paragraph and the list item; in code, add a blank line."""
         if self._code_lines is not None:
             self._code_lines.append("")
             return
         self._flush_paragraph()
+        # A macro such as ``.TP`` no longer waits for the next line.
         self._next_line_handler = None
+        # Text after this macro is not part of the list, but a further term continues the list. A list of the mdoc
+        # macros ends only at its own end macro, ``.El``.
         if not self._levels[-1].mdoc_list_type:
             self._levels[-1].is_list_ending = True
 
@@ -243,7 +246,7 @@ class _ManPageConverter(ManualBlocks):
             self._running_text.break_line()
 
     def _start_term(self, macro_args: str) -> None:
-        """Handle the macro ``.TP``: begin a list item whose term is the next line."""
+        """Handle the macro ``.TP``: begin a list item whose term is the next line, which is not read yet."""
         self._finish_open_text()
         self._redirect_next_line(lambda term: self._levels[-1].open_item(make_item(term)))
 
@@ -266,7 +269,7 @@ class _ManPageConverter(ManualBlocks):
         if term:
             self._levels[-1].open_item(make_item(term))
         else:
-            self._levels[-1].is_list_ending = False
+            self._levels[-1].is_list_ending = False  # the text after the macro belongs to the item
 
     def _start_verbatim(self, macro_args: str) -> None:
         """Handle the macros ``.nf``, ``.EX`` and ``.Vb``: begin a code block."""

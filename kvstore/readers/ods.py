@@ -39,7 +39,8 @@ def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Ite
 def _iter_rows(table: Element) -> Iterator[list[str]]:
     """Yield the rows of a sheet as lists of cell texts; a repeated row is yielded several times.
 
-    At most ``_MAX_ROWS`` rows are yielded. Empty rows up to this limit are omitted, because they only fill the sheet.
+    At most ``_MAX_ROWS`` rows are yielded. If the last declared row is empty and its repetitions reach this limit, they
+    are omitted: they only fill the sheet to its end. Other empty rows are yielded.
     """
     num_rows = 0
     for row in iter_rows(table):
@@ -47,15 +48,18 @@ def _iter_rows(table: Element) -> Iterator[list[str]]:
         repetitions = min(get_repetition(row, "rows"), _MAX_ROWS - num_rows)
         num_rows += repetitions
         if not cells and num_rows == _MAX_ROWS:
-            return  # empty rows up to the end of the sheet
+            return
         for _ in range(repetitions):
             yield cells.copy()
 
 
 def _read_cells(row: Element) -> list[str]:
-    """Return the cells of a row, without trailing empty cells; after ``_MAX_COLUMNS`` cells, the rest is not read."""
+    """Return the texts of the cells of a row, without trailing empty cells; cells after ``_MAX_COLUMNS`` are not read.
+
+    A repeated cell is returned several times.
+    """
     cells: list[str] = []
-    num_empty_cells = 0  # since the last cell with text
+    num_empty_cells = 0  # since the last cell with text; added to ``cells`` only before another cell with text
     for cell in iter_cells(row):
         num_repetitions = min(get_repetition(cell, "columns"), _MAX_COLUMNS)
         cell_text = _format_cell(cell)
