@@ -45,7 +45,7 @@ _CLAUSE_PATTERN = compile_lazily(r"[^.,;:!?()|\n]+")
 _CLAUSE_WORD_PATTERN = compile_lazily(r"[^\W\d_]+")
 #: Particles of phrasal verbs.
 _PARTICLES = ("out", "in", "up", "down", "off", "on", "over", "back", "away", "through", "around", "by")
-#: Particles that are also the ending of many other English words, such as "season" and "cover".
+#: The particles that are also the ending of many English words which are no phrasal verbs, such as "season".
 _WORD_ENDINGS = ("in", "on", "over", "by")
 #: Function words that an acronym can skip: *ETA* is the "estimated time of arrival".
 _LINK_WORDS = frozenset("of for and the to in on a an at by with".split())
@@ -165,7 +165,10 @@ def _iter_version_forms(question: str, store_words: _StoreWords) -> Iterator[tup
 
 
 def _find_number_forms(question: str, unknown_words: Sequence[str], store_words: _StoreWords) -> dict[str, str]:
-    """Map the unknown numbers of a question to the form in chunks: words to digits, and digits to words."""
+    """Map the unknown numbers of a question to the form in chunks: words to digits, and digits to words.
+
+    ``unknown_words`` are the words and numbers of the question that no chunk contains.
+    """
     forms = {word: spell_number(int(word)) or "" for word in unknown_words if word.isdigit()}
     for match in NUMBER_PATTERN.finditer(question):
         words = re.split("[ -]", match.group())
@@ -188,6 +191,7 @@ def _find_joined_words(question: str, unknown_words: Sequence[str], store_words:
     for match in _PAIR_PATTERN.finditer(question):
         first, second = match["first"], match["second"]
         if first in unknown_words or second in unknown_words:
+            # Before a particle, the first word can be an inflected verb, but the joined noun has its base form.
             bases = iter_base_forms(first.lower()) if second.lower() in _PARTICLES else [first.lower()]
             words = [f"{base}{second.lower()}" for base in bases]
             # The stem of two joined words can also be the stem of another word.
@@ -201,30 +205,52 @@ def _find_joined_words(question: str, unknown_words: Sequence[str], store_words:
 def _find_separate_words(word: str, store_words: _StoreWords) -> str | None:
     """Return a word in lower case as two words, such as "time zone"; None if they are adjacent in no chunk.
 
-    If the second one is a particle ("lock out"), a few words can be between them ("lock us out"). An English word is
-    not divided at a function word or particle unless it can be a phrasal verb: "inform" is not "in form".
+    If the second one is a particle ("lock out"), a few words can be between them ("lock us out").
     """
-    singular = word.removesuffix("s")
-    divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
-    divisions += [
-        (singular.removesuffix(end), end) for end in _PARTICLES if singular.endswith(end) and word != singular
-    ]
+    divisions = _list_divisions(word)
     counts = store_words.count_chunks([part for parts in divisions for part in parts])
     for first, second in divisions:
         if not (counts[first] and counts[second]):
             continue
-        is_phrasal = second in _PARTICLES and len(first) >= _MIN_VERB
-        can_be_phrasal = is_phrasal and (second not in _WORD_ENDINGS or get_part_of_speech(first) == VERB)
-        has_small_word = not {first, second}.isdisjoint((*FUNCTION_WORDS, *_PARTICLES))
-        if is_english(word) and has_small_word and not can_be_phrasal:
+        if is_english(word) and not _can_divide_english_word(first, second):
             continue
-        if is_phrasal:  # any form of the verb, and at most three words before the particle
+        if _looks_phrasal(first, second):  # any form of the verb, and at most three words before the particle
             pattern = rf"\b{first.removesuffix('e')}\w{{0,4}}(?:[\s-]+\w+){{0,3}}[\s-]+{second}\b"
         else:
             pattern = rf"\b{first}[\s-]+{second.removesuffix('s')}s?\b"
         if store_words.find_match(f"{first} {second}", pattern) is not None:
             return f"{first} {second}"
     return None
+
+
+def _list_divisions(word: str) -> list[tuple[str, str]]:
+    """Return the divisions of a word into two parts; a plural is also divided before the particle of its singular.
+
+    >>> [parts for parts in _list_divisions("lockouts") if "lock" in parts]
+    [('lock', 'outs'), ('lock', 'out')]
+    """
+    divisions = [(word[:end], word[end:]) for end in range(_MIN_PART, len(word) - _MIN_PART + 1)]
+    singular = word.removesuffix("s")
+    if singular != word:
+        divisions += [(singular.removesuffix(end), end) for end in _PARTICLES if singular.endswith(end)]
+    return divisions
+
+
+def _looks_phrasal(first: str, second: str) -> bool:
+    """True if two words have the form of a phrasal verb: a word that is not too short, and a particle ("lock out")."""
+    return second in _PARTICLES and len(first) >= _MIN_VERB
+
+
+def _can_divide_english_word(first: str, second: str) -> bool:
+    """True if an English word made of two parts can be the same term as the two words.
+
+    If a part is a function word or a particle, that is usually a coincidence: "inform" is not "in form". Exceptions are
+    phrasal verbs ("lock out"). If many words have the particle as their ending ("season"), ``first`` must be a verb.
+    """
+    has_small_word = not {first, second}.isdisjoint((*FUNCTION_WORDS, *_PARTICLES))
+    if not has_small_word:
+        return True
+    return _looks_phrasal(first, second) and (second not in _WORD_ENDINGS or get_part_of_speech(first) == VERB)
 
 
 def _find_long_form(word: str, question: str, store_words: _StoreWords) -> str | None:
