@@ -294,10 +294,10 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
 
 
 def _answers_without_block(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> bool:
-    """True if a sentence has the words ``answer``, and answers without the list or table that follows its paragraph.
+    """True if the sentence ``snippets[index]`` contains ``answer``, and needs no list or table after its paragraph.
 
-    A sentence with a colon at its end needs what it introduces, and so does one before code. A question that asks for a
-    list needs the list.
+    A sentence that ends with a colon needs the block that it introduces. A sentence before code needs the code, and a
+    question that asks for a list needs the list.
     """
     snippet = snippets[index]
     if snippet.kind != "prose" or is_lead_in(snippet.text) or not (answer and answer in snippet.text):
@@ -308,7 +308,7 @@ def _answers_without_block(snippets: Sequence[Snippet], index: int, question: st
 
 
 def _asks_for_list(question: str, item: Snippet) -> bool:
-    """True if a question asks for the whole list of ``item``: for steps, for several things or for the listed persons.
+    """True if a question for which ``item`` is the best answer asks for its whole list: steps, things or persons.
 
     False if the question mentions the term that the item defines, because it then asks for this item only.
     """
@@ -316,19 +316,19 @@ def _asks_for_list(question: str, item: Snippet) -> bool:
     if is_about_term:
         return False
     asks_for_several = _LIST_QUESTION_PATTERN.search(question) is not None
-    return asks_for_several or _asks_for_listed_persons(question, item.heading, item.text)
+    return asks_for_several or _is_unnamed_member(question, item.heading, item.text)
 
 
-def _asks_for_listed_persons(question: str, heading: str, item: str) -> bool:
-    """True if a question asks for all persons of a list, and not for one of them.
+def _is_unnamed_member(question: str, heading: str, item: str) -> bool:
+    """True if ``item`` lists a person, and answers a question about persons only through the ``heading`` of its list.
 
-    Three conditions must hold: the question asks for a person, ``item`` (an item of the list) mentions a person, and
-    the ``heading`` of the list, but not the item, has words from the question.
+    So the heading has words from the question, but the item itself has none: nothing prefers it to the other items, and
+    the whole list is the answer. An item with words from the question ("secretary") answers it alone.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
-    >>> [_asks_for_listed_persons("Who sits on the board?", "Members of the board", item) for item in items]
+    >>> [_is_unnamed_member("Who sits on the board?", "Members of the board", item) for item in items]
     [True, True]
-    >>> [_asks_for_listed_persons("Who is secretary of the board?", "Members of the board", item) for item in items]
+    >>> [_is_unnamed_member("Who is secretary of the board?", "Members of the board", item) for item in items]
     [True, False]
     """
     answer_type = detect_answer_type(question)
@@ -363,9 +363,9 @@ def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _Sn
 
 
 def _find_procedure(snippets: Sequence[Snippet], index: int) -> _SnippetRange | None:
-    """Return the range of the sentences in the paragraph of snippet ``index`` if they describe a procedure, else None.
+    """Return the range of the paragraph of snippet ``index`` if its sentences describe a procedure, else None.
 
-    At least two sentences, and half of all, must begin as an instruction does. The paragraph must have at most
+    At least two sentences, and at least half of all, must begin like an instruction. The paragraph must have at most
     ``_MAX_PROCEDURE_WORDS`` words, and every sentence must be in a hit.
     """
     paragraph = (snippets[index].block_index, snippets[index].section)
