@@ -342,10 +342,10 @@ Result = TypeVar("Result")
 
 
 class _OneShotMethod:
-    """A method with the signature and documentation of a method of Transaction, built on first access.
+    """A descriptor for a method of a handle with the signature and documentation of a method of Transaction.
 
-    ``get_method`` returns the method of the class Transaction. A call with some arguments calls
-    ``run(method, handle, *arguments)``.
+    The first access imports Transaction, which is slow, and replaces the descriptor by the method. ``get_method``
+    returns the method of the class Transaction. A call with some arguments calls ``run(method, handle, *arguments)``.
     """
 
     def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:
@@ -409,7 +409,7 @@ def copy_signature(
 
     def decorate(function: Callable[..., Result]) -> Any:
         """Return a method that calls ``function``, with the signature and docstring of the Transaction method."""
-        # Only the signature of ``method`` is used; the method itself is not called.
+        # ``_OneShotMethod`` uses the signature and docstring of ``method``; the method itself is not called.
         return _OneShotMethod(get_method, lambda method, self, *args, **named: function(self, *args, **named))
 
     return decorate
@@ -422,14 +422,17 @@ def make_one_shot(
 ) -> Callable[Concatenate[Handle, Parameters], Result]:
     """Return a method of a handle that runs a Transaction method in a separate transaction and commits it.
 
-    ``get_method`` gets that method from its class, which is imported on first use. The language pipeline and the
-    embedder are loaded first if one of the arguments ``models_for`` is given.
+    ``get_method`` gets that method from its class, which is imported on first use. If a call has one of the keyword
+    arguments ``models_for``, such as ``text``, the language pipeline and the embedder are loaded before the transaction
+    begins.
     """
 
     def call(method: Callable[..., Result], self: Handle, *args: Any, **kwargs: Any) -> Result:
         """Run a Transaction method, with these arguments, in a new transaction of the handle, and commit it."""
-        with self.transaction(models=any(kwargs.get(name) is not None for name in models_for)) as transaction:
+        needs_models = any(kwargs.get(name) is not None for name in models_for)
+        with self.transaction(models=needs_models) as transaction:
             return method(transaction, *args, **kwargs)
 
-    descriptor: Any = _OneShotMethod(get_method, call)  # an attribute access returns the method
+    # The class attribute is a descriptor, but each access to it returns the method, so that is its type for callers.
+    descriptor: Any = _OneShotMethod(get_method, call)
     return descriptor  # type: ignore[no-any-return]

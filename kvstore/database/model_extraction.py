@@ -139,12 +139,7 @@ class _CollectedPassages(NamedTuple):
 
 
 class ModelExtraction:
-    """One EXTRACT on a store.
-
-    ``kind`` is the kind of text to write. ``share`` (a fraction of all tokens to send) or ``within`` (a number of
-    tokens) limits what is sent, and ``by`` is the method that chooses the passages. ``where`` with ``parameters`` is
-    the condition on the documents to use, None for all.
-    """
+    """One EXTRACT statement on a store: a language model writes texts about passages, such as triples."""
 
     def __init__(
         self,
@@ -157,7 +152,12 @@ class ModelExtraction:
         within: int | None = None,
         by: str | None = None,
     ) -> None:
-        """Validate the arguments of :meth:`.Database.extract`; raise InputError if they are invalid."""
+        """Validate and store the arguments of EXTRACT; raise InputError if they are invalid.
+
+        ``kind`` is the kind of text to write. ``share`` (a fraction of all tokens to send) or ``within`` (a number of
+        tokens) limits what is sent; None is no limit. ``by`` is the method that selects the passages to send within
+        this limit (None: the default). ``where`` with ``parameters`` is the condition on documents, None for all.
+        """
         if share is not None and within is not None:
             raise InputError("SHARE and WITHIN both limit the tokens to send; use only one of them")
         if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):

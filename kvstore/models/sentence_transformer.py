@@ -73,13 +73,13 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         """
         return self._load_original().embed_tokens(texts)
 
-    def _find_source(self) -> str:
-        """Return the name or folder of the original model, as sentence-transformers loads it."""
+    def _find_model(self) -> str:
+        """Return the name or folder of the model for sentence-transformers; subclasses can look for it on disk."""
         return self._model_name
 
     def _load_original(self) -> TorchRuntime:
-        """Load the original model with torch. Raises EmbedderError."""
-        return TorchRuntime(self.name, self._find_source(), device=self._device)
+        """Load the model itself, not its export, with torch. Raises EmbedderError."""
+        return TorchRuntime(self.name, self._find_model(), device=self._device)
 
     def _open_runtime(self) -> Runtime:
         """Open the exported model, after exporting it if necessary; if that is impossible, open the original.
@@ -90,7 +90,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
             if self._int8:
                 raise EmbedderError(f"embedder {self.name} runs only on the CPU; remove the option device")
             return self._load_original()
-        folder = _build_cache_path(self._find_source(), self._int8)
+        folder = _build_cache_path(self._find_model(), self._int8)
         missing_package = find_first_missing((*EXPORT_PACKAGES, "tokenizers"))
         if missing_package is not None:
             return self._fall_back_to_torch(f"the package {missing_package} is missing; run {INSTALL_MODELS}")
@@ -129,7 +129,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
 
     def _write_bert(self, folder: Path) -> None:
         """Write the model to ``folder`` from its weights; raises EmbedderError if it is not a BERT in a folder."""
-        source = Path(self._find_source())
+        source = Path(self._find_model())
         if not source.is_dir():
             raise EmbedderError(f"{source} is the name of a model, not a folder")
         write_bert(source, folder)
@@ -170,8 +170,8 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
         weights = "its weights in float32, quantized to 8 bits" if int8 else "its weights in float32"
         self.description = f"all-MiniLM-L6-v2, 384 dimensions, run in this process from {weights}"
 
-    def _find_source(self) -> str:
-        """Return the folder of the weights, without importing their package.
+    def _find_model(self) -> str:
+        """Return the folder of the model in the installed package with its weights, without importing the package.
 
         Raises EmbedderError if the package is missing or its weights have another SHA-256.
         """
@@ -187,7 +187,7 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
 
     def _load_original(self) -> TorchRuntime:
         """Load the original model from the installed package, without the model hub."""
-        return TorchRuntime(self.name, self._find_source(), device=self._device, offline=True)
+        return TorchRuntime(self.name, self._find_model(), device=self._device, offline=True)
 
 
 @cache

@@ -115,9 +115,10 @@ class Fact(ABC, Generic[Key, Value]):
         return iter(())
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield comments for the dump, with their values, on the facts that no statement can create.
+        """Yield comments for the dump on the facts that it omits, because no statement can create them.
 
-        By default, there is one comment with the number of facts.
+        A comment is a pair (text with placeholders, their values), like a statement. By default, there is one comment
+        with the number of facts, if there are any.
         """
         num_facts = state.lmdb.count(self.tables[0])
         if num_facts:

@@ -58,7 +58,7 @@ class TableReader:
         self._list_settings = list_settings
         #: The cost of reading each table so far.
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
-        #: Counts pages if the state is measured, else None.
+        #: The view that counts the pages read, for EXPLAIN ANALYZE; None for other statements.
         self.measured_view = state.lmdb if isinstance(state.lmdb, MeasuredView) else None
         # Caches of records. Their sizes bound the memory of a statement; the larger a record, the smaller its cache.
         self.get_document = lru_cache(256)(state.documents.get)
@@ -66,12 +66,14 @@ class TableReader:
         self.get_entity_name = lru_cache(4096)(lambda entity: state.entities.get(entity).name)
         self.get_tree_name = lru_cache(256)(state.forest.get_tree_name)
         self.list_mentions = lru_cache(64)(state.mentions.get_occurrences)
-        #: Caches the result of a function of the state and a number.
+        #: Returns ``function(state, number)``; caches the result. The function reads what a row needs by its number,
+        #: such as the triples of a document.
         self.call_cached = lru_cache(256)(lambda function, number: function(state, number))
-        self._num_entity_counts = 0  # calls to :meth:`count_mentions`, each for a single entity
+        #: The number of entities whose mentions were counted; after ``_MAX_ENTITY_COUNTS``, all are counted at once.
+        self._num_entity_counts = 0
 
     def iter_ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
-        """Yield the numbers under which ``table`` stores its rows, ascending, without decoding the rows.
+        """Yield the keys of the rows of ``table``, which are numbers, ascending, without decoding the rows.
 
         They are at least ``start`` and less than ``stop`` (None: no limit).
         """
@@ -79,7 +81,7 @@ class TableReader:
             yield U64.unpack(key)[0]
 
     def has_row(self, table: str, number: int) -> bool:
-        """True if ``table`` has a row under this number."""
+        """True if ``table`` has a row whose key is this number."""
         is_in_range = 0 <= number < 1 << 64  # keys are unsigned 64-bit integers
         return is_in_range and self.state.lmdb.get(table, encode_u64(number)) is not None
 
@@ -136,9 +138,10 @@ class TableReader:
         return chain.from_iterable(map(self.state.abstracts.get_chunk_ids, sorted(leaves)))
 
     def count_mentions(self, entity: int, key: str) -> int:
-        """Return the number of mentions of an entity in chunks. ``key`` is its normal form.
+        """Return the number of mentions of an entity in chunks. ``key`` is the normal form of its name.
 
-        After several calls, the mentions of all entities are counted at once, and the counts are cached.
+        A statement that asks for many entities would read the same chunks many times. So after several calls, the
+        mentions of all entities are counted in one scan, and the counts are cached.
         """
         self._num_entity_counts += 1
         if self._num_entity_counts > _MAX_ENTITY_COUNTS:
@@ -147,7 +150,7 @@ class TableReader:
 
     @cached_property
     def _mention_counts(self) -> Mapping[int, int]:
-        """The number of mentions of each entity in all chunks."""
+        """The number of mentions of each entity in all chunks, counted in one scan on first use."""
         counts: Counter[int] = Counter()
         for _, mentions in self.state.mentions.scan():
             counts.update(mention.entity for mention in mentions)

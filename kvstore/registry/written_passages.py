@@ -328,7 +328,10 @@ class WrittenFact(DocumentFact[ModelTexts]):
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a comment for the dump that counts the documents with model texts, which no statement creates."""
+        """Yield a comment for the dump if documents have texts of this kind, because no statement can create these.
+
+        The comment is a pair (text, values of its parameters), like a statement; it has no parameters.
+        """
         num_documents = state.lmdb.count(self.tables[0])
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"

@@ -300,7 +300,10 @@ class _GenerationPart(Generic[IndexReader]):
 
 
 def bind_generation(state: State, index_kind: GenerationIndex[IndexReader]) -> IndexReader | None:
-    """Return the reader of an index for a state, cached in a snapshot; None if the index is missing or not built."""
+    """Return the reader of an index for a state, or None if the index is missing or not built.
+
+    A snapshot caches the reader.
+    """
     part = _GenerationPart(index_kind)
     # A state of a write transaction changes, so nothing read from it is cached.
     return part.read(state) if state.lmdb.writable else state.get_part(part)
@@ -312,7 +315,10 @@ def list_generation_tables(index_kind: GenerationIndex[Any]) -> list[LmdbTable]:
 
 
 def check_generation(state: State, index_kind: GenerationIndex[Any]) -> Iterator[str]:
-    """Read every stored row of an index (of its build in use), and yield a sentence for each fault, for CHECK."""
+    """Yield a sentence for each fault of an index, for CHECK, after reading every row of the build that is in use.
+
+    A damaged row raises CorruptionError.
+    """
     record = Indexes(state.lmdb).get(index_kind)
     if record is None or not index_kind.is_usable(record):
         return
@@ -326,19 +332,20 @@ def check_generation(state: State, index_kind: GenerationIndex[Any]) -> Iterator
 def dump_generation(
     state: State, index_kind: GenerationIndex[Any], names: LogicalNames
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-    """Return the rows of an index by table for the logical dump, with ``names`` in place of ids.
+    """Return the rows of an index, by table, for the logical dump, with ``names`` in place of ids.
 
-    No rows are returned if two stores of the same content may differ in them. The rows are equal in two stores of the
-    same documents if the build is as new as the state, and the vectors depend on the text alone. Vectors of a neural
-    model differ in the last bits.
+    The logical dumps of two stores with the same documents are equal. So the result is empty if the rows are not
+    determined by the documents: if the index was built before the last change, or if a neural model computes the
+    vectors, whose last bits can differ.
     """
     record = Indexes(state.lmdb).get(index_kind)
+    if record is None or not index_kind.is_usable(record):
+        return {}
     # The prefixes mean: vectors computed from the text alone ("hashing"), no vectors ("none:"), vectors that the user
     # passes ("given").
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
-    if record is None or not index_kind.is_usable(record) or not has_exact_vectors:
-        return {}
-    if record.state["change"] != state.counters.change:  # the build is older than the state
+    is_current = record.state["change"] == state.counters.change
+    if not (has_exact_vectors and is_current):
         return {}
     reader = bind_generation(state, index_kind)
     return {} if reader is None else index_kind.dump(reader, names)

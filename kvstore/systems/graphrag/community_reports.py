@@ -241,7 +241,7 @@ def _compute_digest(texts: Iterable[str]) -> bytes:
 
 
 def _list_top_members(tree: CommunityTree) -> list[list[int]]:
-    """Return the nodes that the report of each community lists: its strongest members, in the order of their names.
+    """Return, by community, the nodes that its report lists: its strongest members, in the order of their names.
 
     A node is the index of an entity in the graph, which is sorted by name.
     """
@@ -272,25 +272,30 @@ def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:
     return relations_by_community
 
 
-#: Positions (document, byte) at which prose asserts an edge of the entity forest, by its two nodes, smaller first.
+#: Positions (document id, byte offset) at which prose asserts a relation, by its two graph nodes, smaller first.
 _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
-    """Return, by pair of graph nodes, the positions (document id, byte offset) at which prose asserts their edge.
+    """Return, by pair of graph nodes, the positions (document id, byte offset) at which prose asserts their relation.
 
-    An edge puts one entity below another in a tree. The smaller node of a pair comes first. Assertions in tables and
-    other data are omitted.
+    The entity forest (trees of parent and child) records where each of its edges is asserted. Its nodes are places of
+    entities in trees; they are mapped to nodes of the entity graph, one per entity, which the reports use. Pairs of
+    forest nodes with the same pair of graph nodes, smaller first, are merged. Assertions in tables, lists and headings,
+    and those made by users, are omitted.
     """
-    nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
+    graph_nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for child, parent in state.forest.iter_edges():
-        child_node, parent_node = nodes[child], nodes[parent]
-        if child_node is not None and parent_node is not None and child_node != parent_node:
-            positions = positions_by_pair.setdefault((min(child_node, parent_node), max(child_node, parent_node)), [])
-            for assertion in state.forest.iter_assertions(child, parent):
-                if assertion.kind not in DATA_KINDS:
-                    positions.append((assertion.document, assertion.start))
+        child_node, parent_node = graph_nodes[child], graph_nodes[parent]
+        if child_node is None or parent_node is None or child_node == parent_node:
+            continue  # an entity is not in the graph, or both are names of one entity
+        pair = (min(child_node, parent_node), max(child_node, parent_node))
+        positions_by_pair.setdefault(pair, []).extend(
+            (assertion.document, assertion.start)
+            for assertion in state.forest.iter_assertions(child, parent)
+            if assertion.kind not in DATA_KINDS
+        )
     return positions_by_pair
 
 
@@ -367,7 +372,10 @@ class _ChunkReader:
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:
-        """Return the node of an entity or of an alias's entity: its index in the graph, or None if it is unknown."""
+        """Return the node of an entity: its index in the graph, or None if the graph does not contain it.
+
+        The entity of an alias is replaced by the entity that the alias names.
+        """
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
