@@ -396,10 +396,18 @@ class _ManPageConverter(ManualBlocks):
         """Handle the macro ``.TS``: read a table of the preprocessor tbl up to ``.TE``, and add it."""
         self._finish_code()
         self._flush_paragraph()
+        rows = list(self._iter_table_rows(iter(self._roff.read_raw_lines("TE"))))
+        if rows:
+            self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
+
+    def _iter_table_rows(self, lines: Iterator[str]) -> Iterator[list[str]]:
+        """Yield the rows of a table of the preprocessor tbl as texts of cells.
+
+        ``lines`` are its source lines. The layout is described by the first lines, up to one that ends with a period,
+        and again after the macro ``.T&``.
+        """
         separator = "\t"
-        rows: list[list[str]] = []
-        in_format = True  # in the lines before the rows, which describe the layout
-        lines = iter(self._roff.read_raw_lines("TE"))
+        in_format = True  # in lines that describe the layout
         for index, line in enumerate(lines):
             if in_format:
                 if index == 0 and line.rstrip().endswith(";"):
@@ -413,12 +421,10 @@ class _ManPageConverter(ManualBlocks):
                 continue
             if line[:1] == "." and not line[1:2].isdigit():
                 continue  # a layout macro between the rows
-            if line.strip() in ("_", "=") or not line.strip():
+            if line.strip() in ("_", "=") or not line.strip():  # a horizontal line, or nothing
                 continue
-            cells = _read_table_cells(line, lines, separator)
-            rows.append([_clean_cell(self._roff.render_text(cell)) for cell in cells])
-        if rows:
-            self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
+            cells = _read_table_cells(line, lines, separator)  # a cell can continue on the next lines
+            yield [_clean_cell(self._roff.render_text(cell)) for cell in cells]
 
     def _add_equation(self, macro_args: str) -> None:
         """Handle the macro ``.EQ``: read a formula of the preprocessor eqn up to ``.EN``, and add its source."""

@@ -118,6 +118,7 @@ def find_form_replacements(question: str, state: State, stem: Callable[[str], st
         replacements |= _find_number_forms(question, unknown_words, store_words)
         replacements |= _find_joined_words(question, unknown_words, store_words)
     for word in unknown_words:
+        # A word with a capital inside the question is probably a name, which is not divided.
         is_name = not word.islower() and not question.startswith(word)
         if not (is_name or any(word in words.split() for words in replacements)):
             separate_words = _find_separate_words(word.lower(), store_words)

@@ -169,21 +169,25 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
     chunks; no model writes it, but sentences are selected.
     """
     reader = _ChunkReader(state, tree)
-    members, relations, report_chunks = _list_top_members(tree), _group_relations(tree), _select_report_chunks(tree)
+    members_by_community = _list_top_members(tree)
+    relations_by_community = _group_relations(tree)
+    chunks_by_community = _select_report_chunks(tree)
     assertions = _find_assertions(state, reader)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):  # a child has a greater number than its parent
         material = materials.pop(community, _ReportMaterial())  # the reports of its children are in it already
-        chunk_indexes = report_chunks.get(community, [])
+        chunk_indexes = chunks_by_community.get(community, [])
         own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]
         material.sentences += own_sentences
-        material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
+        own_relations = relations_by_community.get(community, ())
+        material.relations += _match_sentences(own_relations, own_sentences, assertions)
         summary = _select_summary(material.sentences)
         findings = _select_findings(material.relations)
-        # The children were visited in descending order.
+        # What a model would write the report from: the sentences of the children's reports, and the own chunks. The
+        # children were visited in descending order.
         sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
         sources.update((reader.get_span(chunk_index), None) for chunk_index in chunk_indexes)
-        names = [tree.graph.keys[node] for node in members[community]]
+        names = [tree.graph.keys[node] for node in members_by_community[community]]
         parent = int(tree.parents[community])
         if parent != NO_COMMUNITY:
             materials.setdefault(parent, _ReportMaterial()).add_child_report(summary, findings)
@@ -254,7 +258,10 @@ def _list_top_members(tree: CommunityTree) -> list[list[int]]:
 
 
 def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:
-    """Return, by finest community, the edges of the entity graph between two of its members, strongest first."""
+    """Return, by community, the edges of the entity graph between two of its members, strongest first.
+
+    Only the finest communities have edges; their parents inherit them from the reports of their children.
+    """
     edges = tree.graph.edges
     first_communities, second_communities = tree.finest[edges.first], tree.finest[edges.second]
     is_inside = (first_communities == second_communities) & (first_communities != NO_COMMUNITY)
