@@ -103,6 +103,12 @@ def mark(question: str, texts: Sequence[str]) -> dict[int, str | None]:
             "Course: B; latest Start: 1 May 2025",
         ),
         ("Who is the youngest?", "Name: A; Age: 34|Name: B; Age: 19", "Name: B; youngest Age: 19"),
+        ("the newest wing", "Wing: A; Remodeled: 1999|Wing: B; Remodeled: 2005", "Wing: B; newest Remodeled: 2005"),
+        (
+            "the newest flat",
+            "Flat: A; Rent: 1999; Built: 1960|Flat: B; Rent: 1200; Built: 2005",
+            "Flat: B; Rent: 1200; newest Built: 2005",
+        ),
         ("the youngest group", "Group: A; Ages: 6-8|Group: B; Ages: 3-5", "Group: B; youngest Ages: 3-5"),
         (
             "Which plan has the most photos?",

@@ -29,7 +29,7 @@ _FACTORS = {
     "ml": (VOLUME, 0.001), "cl": (VOLUME, 0.01), "l": (VOLUME, 1.0),
 }  # fmt: skip
 _BASE_UNITS = frozenset(unit for unit, _ in _FACTORS.values())
-CURRENCIES = "$€£¥"
+CURRENCIES = frozenset("$€£¥")
 #: The units that a column can have. The units of other columns are compared only with each other.
 _COLUMN_UNITS = _BASE_UNITS | {*CURRENCIES, DATE, CALENDAR_YEAR, CLOCK, "person", "°c", "°f", "%"}
 #: The maximum number of letters of an unknown unit, such as "kW". A longer word after a number is not a unit.
@@ -39,6 +39,7 @@ _MULTIPLIERS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, 
 MAX_CELL = 60
 #: The minimum number of values of a column, and the minimum share of its cells that must have a value.
 _MIN_VALUES, _MIN_VALUE_SHARE = 2, 0.6
+_MONTHS = read_month_numbers(None)
 _DATE_PATTERN = compile_lazily(
     r"(?P<iso_year>\d{4})-(?P<iso_month>\d\d)(?:-(?P<iso_day>\d\d))?(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)|(?![\w-]))"
     r"|(?P<dotted_day>\d{1,2})\. ?(?P<dotted_month>0?[1-9]|1[0-2])\. ?(?P<dotted_year>\d{4})\b"
@@ -55,6 +56,7 @@ _NUMBER_PATTERN = compile_lazily(
     (?:[ -]?(?P<unit>[%$€£¥]|°\ ?[CF]\b|(?!(?:per|an?|each|every|to|or|out|of|and)\b)[^\W\d_]+(?:[23](?![^\W_]))?))?""",
     re.VERBOSE,
 )
+_CALENDAR_YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
 #: The next part of a duration, weight or length: "30 min" in "1 h 30 min".
 _PART_PATTERN = compile_lazily(r",? ?(?:and )?(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[^\W\d_]+)?")
 #: The unit of a rate and the scale of a rating: "a day", "/kg", "monthly", "/5", "out of 10".
@@ -75,8 +77,9 @@ _DECIMAL_PATTERN = compile_lazily(r"\d\.(?:\d{1,2}|\d{4,})(?!\d)|(?<!\d)0\.\d{3}
 _SECONDS_PATTERN = compile_lazily(r"(?<![bm][_/ ])(?<![^\W_])m?s\W*\Z", re.IGNORECASE)
 #: A unit in the name of a column: in brackets, after "in", or as the last word.
 _NAME_UNIT_PATTERN = compile_lazily(r"[$€£¥]|(?<=[(\[])[^\W_]+(?=[)\]])|(?<=\bin )[^\W_]+\Z|[^\W_]+\Z")
-#: Words at the end of the name of a column that are not the unit of its cells: "Age", "Rate per day", "First day".
+#: The name of a column in which 1:30 is a duration.
 _DURATION_PATTERN = compile_lazily(r"\b(?:duration|length)\b", re.IGNORECASE)
+#: Words at the end of the name of a column that are not the unit of its cells: "Age", "First day".
 _NO_NAME_UNITS = frozenset("age aged ages day night week month year".split())
 
 
@@ -129,7 +132,7 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ColumnValues | N
     unit = next(iter(units & _COLUMN_UNITS), "")
     if not unit or (unit == CALENDAR_YEAR and name_unit in CURRENCIES):
         unit = name_unit
-    if unit == CLOCK and _DURATION_PATTERN.search(name):  # 1:30 is a duration, and the factor does not matter
+    if unit == CLOCK and _DURATION_PATTERN.search(name):  # the order of clock times is that of durations
         unit = TIME
     if unit in _BASE_UNITS and any(value.rate for value in values.values()):  # km/h
         unit = ""
@@ -155,7 +158,7 @@ def _parse_value(cell: str) -> _CellValue | None:
     >>> _parse_value("1 h 30 min").number, _parse_value("$1.2 million").number, _parse_value("1.250,50 €").number
     (5400.0, 1200000.0, 1250.5)
     """
-    cell = " ".join(cell[:MAX_CELL].split())  # spaces that do not break become spaces
+    cell = " ".join(cell[:MAX_CELL].split())  # a non-breaking space becomes a space
     date = _DATE_PATTERN.match(cell)
     month = (
         int(date["iso_month"] or date["dotted_month"] or _MONTHS.get((date["month"] or "").lower(), 0)) if date else 0
@@ -184,18 +187,16 @@ def _parse_value(cell: str) -> _CellValue | None:
     return _parse_number(cell)
 
 
-_MONTHS = read_month_numbers(None)
-
-
 def _parse_number(cell: str) -> _CellValue | None:
     """Return the value of a cell that begins with a number, or None."""
     match = _NUMBER_PATTERN.match(cell)
     number = None if match is None else _parse_digits(match["number"])
-    rest = "" if match is None else cell[match.end() :]
-    if match is None or number is None or rest[:1] in ("'", '"', "′"):
+    if match is None or number is None:
         return None
-    unit_text = match["unit"] or ""
-    word = unit_text.replace(" ", "").lower()
+    rest = cell[match.end() :]
+    if rest.startswith(("'", '"', "′")):  # feet and inches
+        return None
+    word = (match["unit"] or "").replace(" ", "").lower()
     unit = (match["currency"] or "").strip() or find_unit((match["code"] or word).lower())
     number *= _MULTIPLIERS[match["multiplier"].lower()] if match["multiplier"] else 1.0
     if unit in CURRENCIES and word == "m":  # $2m
@@ -225,11 +226,8 @@ def _parse_number(cell: str) -> _CellValue | None:
     return _CellValue(number, base_unit if is_known else "", rate_text, match["range"] is not None)
 
 
-_CALENDAR_YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
-
-
 def _parse_digits(text: str) -> float | None:
-    """Return the number of digits with separators of decimals and thousands, or None if they are unclear.
+    """Return the number that digits with separators of decimals and thousands express, or None if it is unclear.
 
     >>> [_parse_digits(text) for text in ("1,250", "1 250.5", "12,5", "1.250,50", "1.2.3")]
     [1250.0, 1250.5, 12.5, 1250.5, None]

@@ -5,9 +5,9 @@ Out: for each table with a column that the superlative compares, the row with th
 superlative is written before the name of that column. The answer reader (a neural network) does not compare numbers,
 and it sees one row at a time; "Service: Health check; cheapest Price: €480" it can read.
 
-A column is comparable if most of its cells begin with a number, date or amount. A superlative with a measure, such as
-"cheapest", compares a column of this measure; one without, such as "highest", a column that the question names. If the
-question has the value of another cell ("the cheapest vendor for plumbing"), only the rows with that value are compared.
+A column is comparable if :mod:`.cell_values` can read its cells. A superlative with a measure, such as "cheapest",
+compares a column of this measure; one without, such as "highest", a column that the question names. If the question has
+the value of another cell ("the cheapest vendor for plumbing"), only the rows with that value are compared.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ _SUPERLATIVE_PATTERN = compile_lazily(
     r"(?![\w-])(?! of\b)",
     re.IGNORECASE,
 )
-_WORD_PATTERN = compile_lazily(r"\w[\w-]*")
-_NEXT_WORD_PATTERN = compile_lazily(r" [^\W\d_]+")
+#: A word of the label of a table, and the word after the superlative.
+_WORD_PATTERN, _NEXT_WORD_PATTERN = compile_lazily(r"\w[\w-]*"), compile_lazily(r" [^\W\d_]+")
 #: A verb that names the measure of the superlative after it.
 _VERB_PATTERN = compile_lazily(rf"\b(?:{'|'.join(_MEASURE_WORDS)}) (?:the )?\Z", re.IGNORECASE)
 
@@ -166,7 +166,7 @@ class _Cell(NamedTuple):
 
 
 class _ComparedColumn(NamedTuple):
-    """A comparable column of a table, its name and True if it is the first; see :class:`ColumnValues`."""
+    """A comparable column of a table: its name, and True for the first column; the rest is as in ColumnValues."""
 
     name: str
     is_first: bool
@@ -311,10 +311,10 @@ def _choose_columns(
     if superlative.measure in _GENERAL_MEASURES:
         named = [column for column in columns if counts[column.name]]
         # The number of a room is not the size of "the largest room".
-        is_next = [
+        next_columns = [
             column for column in named if not (column.is_first or superlative.next_terms.isdisjoint(terms[column.name]))
         ]
-        chosen = named if superlative.measure == "" else is_next or chosen or named
+        chosen = named if superlative.measure == "" else next_columns or chosen or named
     if not chosen and superlative.text.lower() in _HEIGHT_WORDS:
         chosen = [column for column in columns if _has_measure(column, "height")]
     highest_count = max((counts[column.name] for column in chosen), default=0)
@@ -328,11 +328,14 @@ def _has_measure(column: _ComparedColumn, measure: str) -> bool:
 
 
 def _has_own_measure(column: _ComparedColumn, measure: str) -> bool:
-    """True if the unit of a column, or without one a word of its name, is one of a measure."""
-    if column.unit:
-        return column.unit in _UNITS_OF_MEASURES.get(measure, ())
+    """True if the unit of a column is one of a measure or, for a number without a unit, a word of its name is."""
     words = re.split(r"[\W_]+", column.name.lower())
-    return not set(_COLUMN_WORDS[measure].split()).isdisjoint([*words, *(word.removesuffix("s") for word in words)])
+    words += [word.removesuffix("s") for word in words]
+    named_measures = {name for name, names in _COLUMN_WORDS.items() if not set(names.split()).isdisjoint(words)}
+    # Numbers such as 1999 are years, unless the column has the name of another measure, such as "Rent".
+    if column.unit and not (column.unit == CALENDAR_YEAR and named_measures - {"date"}):
+        return column.unit in _UNITS_OF_MEASURES.get(measure, ())
+    return measure in named_measures
 
 
 def _is_opposite(column: _ComparedColumn, measure: str) -> bool:
