@@ -155,6 +155,7 @@ def test_the_superlative_is_written_into_the_row_with_the_extreme_value(question
         ("What is the heaviest room?", ["Room: A; Price: $40", "Room: B; Price: $25"]),
         ("Which club has the most coaches?", ["Club: A; Members: 40", "Club: B; Members: 25"]),
         ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Price: €25"]),
+        ("Which ferry is the fastest?", ["Boat: A; Length: 6 m", "Boat: B; Length: 11 m"]),
         ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Price: on request", "Room: C; Price: n/a"]),
         ("Which car is the cheapest?", ["Car: A; Price: $85 a day", "Car: B; Price: $300 a week"]),
         ("Which trip is the earliest?", ["Trip: A; Day: 01/03/2025", "Trip: B; Day: 03/01/2025"]),
@@ -171,7 +172,15 @@ def test_rows_without_a_comparable_column_are_kept(question: str, texts: Sequenc
 
 
 @pytest.mark.parametrize(
-    "question", ["Who owns most of the boats?", "Is it at most 5 km away?", "Who keeps the boats?"]
+    "question",
+    [
+        "Who owns most of the boats?",
+        "Is it at most 5 km away?",
+        "Who keeps the boats?",
+        "Which room is the second cheapest?",
+        "What are the 3 cheapest rooms?",
+        "the 2nd largest boat",
+    ],
 )
 def test_a_question_without_a_comparison_has_no_superlative(question: str) -> None:
     assert find_superlative(question, STEM) is None

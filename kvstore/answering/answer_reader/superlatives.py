@@ -46,6 +46,7 @@ _SUPERLATIVES = {
 _COLUMN_WORDS = {
     "price": "price cost fee rate charge rent amount fare premium salary budget tariff offer bid quote total hire",
     "length": "duration length time long day days hours minutes weeks months years distance term period warranty",
+    "duration": "duration time day days hours minutes",
     "date": "date day when released opened closed founded built since year joined start begins deadline due",
     "age": "age",
     "size": "size area capacity seats places population members volume people guests persons beds rooms",
@@ -62,6 +63,7 @@ _COLUMN_WORDS = {
 _UNITS_OF_MEASURES = {
     "price": CURRENCIES,
     "length": (TIME, LENGTH),
+    "duration": (TIME,),
     "date": (DATE, CALENDAR_YEAR, CLOCK),
     "size": ("person", DATA, VOLUME),
     "weight": (WEIGHT,),
@@ -72,7 +74,7 @@ _UNITS_OF_MEASURES = {
     "temperature": ("°c", "°f"),
 }
 #: Measures that other columns express in the opposite direction: the fastest takes the least time.
-_OPPOSITE_MEASURES = {"speed": "length", "age": "date"}
+_OPPOSITE_MEASURES = {"speed": "duration", "age": "date"}
 #: Measures of superlatives that can also compare another column, which the question names: "the biggest budget".
 _GENERAL_MEASURES = frozenset(("", "size", "length", "speed"))
 #: Superlatives without a measure that compare heights if the question names no column: "the highest peak".
@@ -104,9 +106,12 @@ _MEASURES_BY_WORD = {
     for word in words.split(", ")
     if word
 }
+#: Words before a superlative that asks for other rows than the extreme one: "the second cheapest", "two cheapest".
+_COUNT_WORDS = "second third fourth fifth next two three four five".split()
 #: A superlative, but not the "most" of "most of", nor that of "at most".
 _SUPERLATIVE_PATTERN = compile_lazily(
-    rf"(?<![\w-])(?<!at )(?:{'|'.join(sorted(_MEASURES_BY_WORD, key=len, reverse=True)).replace(' ', '[ -]')})"
+    rf"(?<![\w-]){''.join(f'(?<!{word} )' for word in ('at', *_COUNT_WORDS))}(?<!\d )(?<!\d\w\w )"
+    rf"(?:{'|'.join(sorted(_MEASURES_BY_WORD, key=len, reverse=True)).replace(' ', '[ -]')})"
     r"(?![\w-])(?! of\b)",
     re.IGNORECASE,
 )
