@@ -103,6 +103,11 @@ def mark(question: str, texts: Sequence[str]) -> dict[int, str | None]:
             "Course: B; latest Start: 1 May 2025",
         ),
         ("Who is the youngest?", "Name: A; Age: 34|Name: B; Age: 19", "Name: B; youngest Age: 19"),
+        (
+            "the cheapest room in Oslo",
+            "Room: A; Place: Bergen, Norway; Price: $40|Room: B; Place: Oslo, Norway; Price: $90",
+            "Room: B; Place: Oslo, Norway; cheapest Price: $90",
+        ),
         ("the newest wing", "Wing: A; Remodeled: 1999|Wing: B; Remodeled: 2005", "Wing: B; newest Remodeled: 2005"),
         (
             "the newest flat",

@@ -127,13 +127,12 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
             rows.documents[hit.document] = ComparedDocument(hit.document)
         elif table := _read_table(record, state):
             marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative, query.stem)
-            documents = state.documents.get_many(table.rows)
-            extremes = [row for index, row in enumerate(documents.values()) if marked.get(index)]
-            if all(row.chunk_count == 1 for row in extremes):
-                rows.chunks.extend(row.get_chunk_id(0) for row in extremes)
+            documents = state.documents.get_many(table.rows).values()
+            extremes = {row.key: row for index, row in enumerate(documents) if marked.get(index)}
+            if all(row.chunk_count == 1 for row in extremes.values()):
+                rows.chunks.extend(row.get_chunk_id(0) for row in extremes.values())
                 rows.documents.update(
-                    (row.key, ComparedDocument(table.columns, can_be_extreme=row in extremes))
-                    for row in documents.values()
+                    (row.key, ComparedDocument(table.columns, can_be_extreme=row.key in extremes)) for row in documents
                 )
     for key in long_documents:
         rows.documents.pop(key, None)

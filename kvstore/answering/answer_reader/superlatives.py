@@ -373,12 +373,17 @@ def _select_rows(
         matching = [
             index
             for index in indexes
-            if word in labels[index]
-            or any(word in (cell.content or "").lower().split() for cell in rows[index].values())
+            if word in labels[index] or any(_has_word(cell, word) for cell in rows[index].values())
         ]
         indexes = matching or indexes
         num_names += bool(matching)
     return _RowSelection(column, {index: rows[index][column.name] for index in indexes}, num_names)
+
+
+def _has_word(cell: _Cell, word: str) -> bool:
+    """True if a cell has a word, which is in lower case."""
+    content = (cell.content or "").lower()
+    return word in content and word in _WORD_PATTERN.findall(content)
 
 
 def _is_named(cell: _Cell | None, superlative: Superlative, stem: Callable[[str], str]) -> bool:
