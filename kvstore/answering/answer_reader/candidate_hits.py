@@ -30,6 +30,8 @@ from .superlatives import ComparedDocument, ComparedRow, find_superlative, mark_
 _MAX_DOCUMENT_CHUNKS = 500
 #: The maximum number of hits whose tables are compared, of rows that are documents, and of chunks of a section.
 _MAX_TABLES, _MAX_ROW_DOCUMENTS, _MAX_SECTION_CHUNKS = 16, 2000, 80
+#: The maximum number of rows of a table with the same extreme value that are read.
+_MAX_EQUAL_ROWS = 48
 #: The maximum number of bytes of a row that is a document in which cells are compared.
 _MAX_ROW_BYTES = 16_384
 _SOURCE = ColumnField("source")
@@ -38,7 +40,8 @@ _SOURCE = ColumnField("source")
 class CandidateHits(NamedTuple):
     """The hits to read, and the documents with rows that can be compared, by key.
 
-    All rows of their tables are among the hits or, if each row is a document, at least those with an extreme value.
+    All rows of their tables are among the hits or, if each row is a document, those with an extreme value, at most
+    ``_MAX_EQUAL_ROWS`` of a table.
     """
 
     hits: list[Hit]
@@ -130,7 +133,7 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
             documents = state.documents.get_many(table.rows).values()
             extremes = {row.key: row for index, row in enumerate(documents) if marked.get(index)}
             if all(row.chunk_count == 1 for row in extremes.values()):
-                rows.chunks.extend(row.get_chunk_id(0) for row in extremes.values())
+                rows.chunks.extend(row.get_chunk_id(0) for row in islice(extremes.values(), _MAX_EQUAL_ROWS))
                 rows.documents.update(
                     (row.key, ComparedDocument(table.columns, can_be_extreme=row.key in extremes)) for row in documents
                 )
