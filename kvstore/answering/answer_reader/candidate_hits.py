@@ -161,14 +161,14 @@ def _is_row(text: str) -> bool:
     return len(lines) > 1 and all(": " in line for line in lines)
 
 
-class _Table(NamedTuple):
+class _RowDocuments(NamedTuple):
     """A table whose rows are documents: the rows as texts of one line, by id of the document, and all column names."""
 
     rows: dict[int, str]
     columns: frozenset[str]
 
 
-def _read_table(record: DocumentRecord, state: State) -> _Table | None:
+def _read_table(record: DocumentRecord, state: State) -> _RowDocuments | None:
     """Return the table of a row that is a document, or None if there are too many documents.
 
     Its rows are documents from the same file or, for a document without a file, documents without a file. They have the
@@ -189,7 +189,7 @@ def _read_table(record: DocumentRecord, state: State) -> _Table | None:
         if columns[0] in cells or (len(cells) > 1 and cells.keys() <= set(columns)):
             table[document] = text
             all_columns.update(cells)
-    return _Table(table, frozenset(all_columns))
+    return _RowDocuments(table, frozenset(all_columns))
 
 
 def _read_row(document: int, state: State) -> str:

@@ -83,7 +83,7 @@ _DURATION_PATTERN = compile_lazily(r"\b(?:duration|length)\b", re.IGNORECASE)
 _NO_NAME_UNITS = frozenset("age aged ages day night week month year".split())
 
 
-class ColumnValues(NamedTuple):
+class ParsedColumn(NamedTuple):
     """The values of a column by index of the row, their unit (empty if unknown), and True if some are ranges.
 
     A range has its lowest value.
@@ -103,7 +103,7 @@ class _CellValue(NamedTuple):
     is_range: bool = False
 
 
-def parse_column(name: str, cells: Mapping[int, str | None]) -> ColumnValues | None:
+def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | None:
     """Return the values of a column with a name, or None if they cannot be compared.
 
     ``cells`` are its cells by index of the row; None is a cell with several values. Cells without digits, such as
@@ -137,7 +137,7 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ColumnValues | N
     if unit in _BASE_UNITS and any(value.rate for value in values.values()):  # km/h
         unit = ""
     numbers = {index: value.number for index, value in values.items()}
-    return ColumnValues(numbers, unit, any(value.is_range for value in values.values()))
+    return ParsedColumn(numbers, unit, any(value.is_range for value in values.values()))
 
 
 def _rewrite_dates(cells: Mapping[int, str | None]) -> Mapping[int, str | None]:

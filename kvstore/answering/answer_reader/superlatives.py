@@ -171,7 +171,7 @@ class _Cell(NamedTuple):
 
 
 class _ComparedColumn(NamedTuple):
-    """A comparable column of a table: its name, and True for the first column; the rest is as in ColumnValues."""
+    """A comparable column of a table: its name, and True for the first column; the rest is as in ParsedColumn."""
 
     name: str
     is_first: bool
@@ -180,7 +180,7 @@ class _ComparedColumn(NamedTuple):
     has_ranges: bool
 
 
-class _RowSelection(NamedTuple):
+class _SelectedRows(NamedTuple):
     """The rows that a question compares: their cells in a column by index of the row, and how many names select them.
 
     ``num_names`` is the number of names of the question that are in these rows or in the labels of their table.
@@ -230,7 +230,7 @@ def mark_extremes(
     indexes_by_table: dict[Hashable, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         indexes_by_table[row.table].append(index)
-    selections: list[_RowSelection] = []
+    selections: list[_SelectedRows] = []
     ruled_out: list[int] = []
     for indexes in indexes_by_table.values():
         cells = {index: split_cells(rows[index].text) for index in indexes}
@@ -357,7 +357,7 @@ def _select_rows(
     column: _ComparedColumn,
     superlative: Superlative,
     stem: Callable[[str], str],
-) -> _RowSelection:
+) -> _SelectedRows:
     """Return the rows that the question compares; each has a value in the compared column.
 
     If rows have a cell in another column with only words of the question, only these rows remain. The same holds for
@@ -377,7 +377,7 @@ def _select_rows(
         ]
         indexes = matching or indexes
         num_names += bool(matching)
-    return _RowSelection(column, {index: rows[index][column.name] for index in indexes}, num_names)
+    return _SelectedRows(column, {index: rows[index][column.name] for index in indexes}, num_names)
 
 
 def _has_word(cell: _Cell, word: str) -> bool:
