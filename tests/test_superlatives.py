@@ -170,6 +170,8 @@ def test_the_superlative_is_written_into_the_row_with_the_extreme_value(question
         ("Which camp is the cheapest?", ["Price: $20", "Places: 40", "Price: $15", "Places: 10"]),
         ("Which apple is the heaviest?", ["Apple: A; Price per kg: 3", "Apple: B; Price per kg: 4"]),
         ("Which room is the cheapest?", ["Room: A; Price: $40", "Room: B; Note: new; Price: 5; Price: $60"]),
+        ("What do most members pay?", ["Club: A; Price: $40", "Club: B; Price: $25"]),
+        ("What is most important for members?", ["Club: A; Members: 40", "Club: B; Members: 25"]),
     ],
 )
 def test_rows_without_a_comparable_column_are_kept(question: str, texts: Sequence[str]) -> None:

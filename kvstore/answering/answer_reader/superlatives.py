@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
-from ...text.words import list_content_terms, list_terms
+from ...text.words import FUNCTION_WORDS, list_content_terms, list_terms
 from .cell_values import CURRENCIES, DATA, LENGTH, MAX_CELL, TIME, VOLUME, WEIGHT, parse_column
 from .quantities import CALENDAR_YEAR, CLOCK, DATE
 
@@ -77,6 +77,9 @@ _UNITS_OF_MEASURES = {
 _OPPOSITE_MEASURES = {"speed": "duration", "age": "date"}
 #: Measures of superlatives that can also compare another column, which the question names: "the biggest budget".
 _GENERAL_MEASURES = frozenset(("", "size", "length", "speed"))
+#: Superlatives that need the name of their column after them ("the most members") or a verb before them ("costs the
+#: most"). They have another meaning before other words ("most important").
+_QUANTIFIERS = frozenset(("most", "least", "fewest"))
 #: Superlatives without a measure that compare heights if the question names no column: "the highest peak".
 _HEIGHT_WORDS = frozenset(("highest", "lowest"))
 #: The name of a column whose best value is 1.
@@ -115,8 +118,8 @@ _SUPERLATIVE_PATTERN = compile_lazily(
     r"(?![\w-])(?! of\b)",
     re.IGNORECASE,
 )
-#: A word of the label of a table, and the word after the superlative.
-_WORD_PATTERN, _NEXT_WORD_PATTERN = compile_lazily(r"\w[\w-]*"), compile_lazily(r" [^\W\d_]+")
+#: A word of the label of a table, and the two words after the superlative.
+_WORD_PATTERN, _NEXT_WORDS_PATTERN = compile_lazily(r"\w[\w-]*"), compile_lazily(r"(?: [^\W\d_]+){1,2}")
 #: A verb that names the measure of the superlative after it.
 _VERB_PATTERN = compile_lazily(rf"\b(?:{'|'.join(_MEASURE_WORDS)}) (?:the )?\Z", re.IGNORECASE)
 
@@ -125,8 +128,8 @@ class Superlative(NamedTuple):
     """A superlative of a question: its ``text``, its ``measure`` (empty if it has none), and its direction.
 
     ``phrase`` is the superlative with a verb before it that names its measure, such as "costs the least". ``terms`` are
-    the stems of the other content words of the question, ``next_terms`` that of the word after the superlative, and
-    ``names`` its capitalized words and words with digits, in lower case.
+    the stems of the other content words of the question, ``next_terms`` those of the two words after the superlative,
+    and ``names`` its capitalized words and words with digits, in lower case.
     """
 
     text: str
@@ -209,8 +212,10 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     verb = _VERB_PATTERN.search(question, 0, match.start())
     phrase = question[match.start() if verb is None else verb.start() : match.end()]
     names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(rest))
-    next_word = _NEXT_WORD_PATTERN.match(question, match.end())
-    next_terms = frozenset(list_terms(next_word[0], stem)) if next_word else frozenset()
+    next_words = _NEXT_WORDS_PATTERN.match(question, match.end())
+    next_terms = frozenset(
+        stem(word) for word in (next_words[0].lower().split() if next_words else ()) if word not in FUNCTION_WORDS
+    )
     terms = frozenset(list_content_terms(rest, stem))
     return Superlative(match[0], phrase, measure, is_highest, terms, next_terms, names)
 
@@ -312,6 +317,9 @@ def _choose_columns(
     terms = {column.name: set(list_terms(column.name.replace("_", " "), stem)) for column in columns}
     columns = [column for column in columns if superlative_terms.isdisjoint(terms[column.name])]
     counts = {column.name: len(terms[column.name] & superlative.terms) for column in columns}
+    is_quantifier = superlative.text.lower() in _QUANTIFIERS and superlative.phrase == superlative.text
+    if is_quantifier and superlative.next_terms:  # not "most members pay"
+        columns = [column for column in columns if not superlative.next_terms.isdisjoint(terms[column.name])]
     chosen = [column for column in columns if _has_measure(column, superlative.measure)]
     if superlative.measure in _GENERAL_MEASURES:
         named = [column for column in columns if counts[column.name]]
