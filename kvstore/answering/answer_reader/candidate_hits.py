@@ -137,9 +137,8 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
                 rows.documents.update(
                     (row.key, ComparedDocument(table.columns, can_be_extreme=row.key in extremes)) for row in documents
                 )
-    for key in long_documents:
-        rows.documents.pop(key, None)
-    return _ComparedRows(list(dict.fromkeys(rows.chunks)), rows.documents)
+    documents_by_key = {key: document for key, document in rows.documents.items() if key not in long_documents}
+    return _ComparedRows(list(dict.fromkeys(rows.chunks)), documents_by_key)
 
 
 def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:

@@ -1,7 +1,7 @@
 """The values of table cells: numbers, amounts, durations and dates in units that can be compared.
 
 In: the cells of a column, and its name. Out: a number for each cell, and the unit of the column. A column has no values
-if kvstore cannot tell how some of its cells compare: a number that it cannot read, different currencies, rates for a
+if the order of some of its cells is unclear: a number that it cannot read, different currencies, rates for a
 day next to rates for a week, or a number without a unit next to durations.
 """
 
@@ -12,9 +12,17 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...text.month_names import read_month_numbers
 from ...text.patterns import compile_lazily
-from .quantities import CALENDAR_YEAR, CLOCK, DATE, WEEKDAY, find_quantities, find_unit
+from .quantities import (
+    CALENDAR_YEAR,
+    CLOCK,
+    DATE,
+    MONTH_NUMBERS,
+    WEEKDAY,
+    YEAR_PATTERN,
+    find_quantities,
+    find_unit,
+)
 
 #: The base units of time, length, weight, data and volume.
 TIME, LENGTH, WEIGHT, DATA, VOLUME = "second", "m", "g", "byte", "l"
@@ -39,7 +47,6 @@ _MULTIPLIERS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "million": 1e6, 
 MAX_CELL = 60
 #: The minimum number of values of a column, and the minimum share of its cells that must have a value.
 _MIN_VALUES, _MIN_VALUE_SHARE = 2, 0.6
-_MONTHS = read_month_numbers(None)
 _DATE_PATTERN = compile_lazily(
     r"(?P<iso_year>\d{4})-(?P<iso_month>\d\d)(?:-(?P<iso_day>\d\d))?(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)|(?![\w-]))"
     r"|(?P<dotted_day>\d{1,2})\. ?(?P<dotted_month>0?[1-9]|1[0-2])\. ?(?P<dotted_year>\d{4})\b"
@@ -56,7 +63,6 @@ _NUMBER_PATTERN = compile_lazily(
     (?:[ -]?(?P<unit>[%$€£¥]|°\ ?[CF]\b|(?!(?:per|an?|each|every|to|or|out|of|and)\b)[^\W\d_]+(?:[23](?![^\W_]))?))?""",
     re.VERBOSE,
 )
-_CALENDAR_YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
 #: The next part of a duration, weight or length: "30 min" in "1 h 30 min".
 _PART_PATTERN = compile_lazily(r",? ?(?:and )?(?P<number>\d+(?:\.\d+)?) ?(?P<unit>[^\W\d_]+)?")
 #: The unit of a rate and the scale of a rating: "a day", "/kg", "monthly", "/5", "out of 10".
@@ -153,21 +159,15 @@ def _rewrite_dates(cells: Mapping[int, str | None]) -> Mapping[int, str | None]:
 
 
 def _parse_value(cell: str) -> _CellValue | None:
-    """Return the value with which a cell begins, or None. A date is the number of its year, month and day.
+    """Return the value with which a cell begins, or None.
 
     >>> _parse_value("1 h 30 min").number, _parse_value("$1.2 million").number, _parse_value("1.250,50 €").number
     (5400.0, 1200000.0, 1250.5)
     """
     cell = " ".join(cell[:MAX_CELL].split())  # a non-breaking space becomes a space
-    date = _DATE_PATTERN.match(cell)
-    month = (
-        int(date["iso_month"] or date["dotted_month"] or _MONTHS.get((date["month"] or "").lower(), 0)) if date else 0
-    )
-    if date and month:
-        year = date["iso_year"] or date["dotted_year"] or date["year"]
-        day = date["iso_day"] or date["dotted_day"] or date["day"] or date["day_after"] or 0
-        minutes = 60 * int(date["hour"] or 0) + int(date["minute"] or 0)
-        return _CellValue(10_000 * int(year) + 100 * month + int(day) + minutes / 1440, DATE)
+    date = _parse_date(cell)
+    if date is not None:
+        return date
     if _FREE_PATTERN.match(cell):
         return _CellValue(0.0, "")
     # A cell without letters and colons is only a number, which is the usual case.
@@ -187,14 +187,28 @@ def _parse_value(cell: str) -> _CellValue | None:
     return _parse_number(cell)
 
 
+def _parse_date(cell: str) -> _CellValue | None:
+    """Return the date with which a cell begins, or None. Its number is that of its year, month and day."""
+    match = _DATE_PATTERN.match(cell)
+    if match is None:
+        return None
+    month = int(match["iso_month"] or match["dotted_month"] or MONTH_NUMBERS.get((match["month"] or "").lower(), 0))
+    if month == 0:  # the word before the year is not a month
+        return None
+    year = match["iso_year"] or match["dotted_year"] or match["year"]
+    day = match["iso_day"] or match["dotted_day"] or match["day"] or match["day_after"] or 0
+    minutes = 60 * int(match["hour"] or 0) + int(match["minute"] or 0)
+    return _CellValue(10_000 * int(year) + 100 * month + int(day) + minutes / 1440, DATE)
+
+
 def _parse_number(cell: str) -> _CellValue | None:
     """Return the value of a cell that begins with a number, or None."""
     match = _NUMBER_PATTERN.match(cell)
     number = None if match is None else _parse_digits(match["number"])
     if match is None or number is None:
         return None
-    rest = cell[match.end() :]
-    if rest.startswith(("'", '"', "′")):  # feet and inches
+    text_after = cell[match.end() :]
+    if text_after.startswith(("'", '"', "′")):  # feet and inches
         return None
     word = (match["unit"] or "").replace(" ", "").lower()
     unit = (match["currency"] or "").strip() or find_unit((match["code"] or word).lower())
@@ -203,25 +217,22 @@ def _parse_number(cell: str) -> _CellValue | None:
         number *= 1e6
     base_unit, factor = _FACTORS.get(unit, (unit, 1.0))
     number *= factor
-    while factor != 1.0 and (part := _PART_PATTERN.match(rest)):
+    while factor != 1.0 and (part := _PART_PATTERN.match(text_after)):
         part_unit = find_unit(part["unit"].lower()) if part["unit"] else "minute" if unit == "hour" else ""
         part_base, part_factor = _FACTORS.get(part_unit, ("", factor))
         if part_base != base_unit or part_factor >= factor:
             break
-        number, factor, rest = number + part_factor * float(part["number"]), part_factor, rest[part.end() :]
-    rate = _RATE_PATTERN.match(rest)
+        number, factor, text_after = number + part_factor * float(part["number"]), part_factor, text_after[part.end() :]
+    rate = _RATE_PATTERN.match(text_after)
     rate_unit = find_unit((rate["unit"] or "").lower()) if rate else ""
     rate_text = (rate["scale"] or rate["adverb"] or (rate_unit if rate_unit in _FACTORS else "")) if rate else ""
-    if rest[:1].isalnum() or (rate is None and rest[:1] in (":", "/") and rest[1:2].isdigit()):  # "1e6", "1/2"
+    is_fraction = rate is None and text_after[:1] in (":", "/") and text_after[1:2].isdigit()
+    if is_fraction or text_after[:1].isalnum():  # "1/2", "1e6"
         return None
     if match["sign"] and match["sign"][0] != "+":
         number = -number
     is_known = base_unit in _COLUMN_UNITS or len(base_unit) <= _MAX_UNIT
-    if (
-        not base_unit
-        and _CALENDAR_YEAR_PATTERN.fullmatch(match["number"])
-        and not (match["multiplier"] or match["sign"])
-    ):
+    if not base_unit and YEAR_PATTERN.fullmatch(match["number"]) and not (match["multiplier"] or match["sign"]):
         base_unit = CALENDAR_YEAR
     return _CellValue(number, base_unit if is_known else "", rate_text, match["range"] is not None)
 

@@ -36,8 +36,8 @@ _YEARS = "year"
 MEASURES = frozenset(_UNITS.values()).difference("$€£¥")
 _DAYS = "mon tues wednes thurs fri satur sun".split()
 _NUMBER_WORDS = "|".join(word for word in NUMBERS if word != "one")  # "one" is mostly a pronoun
-_MONTH_NUMBERS = read_month_numbers(None)
-_MONTHS = rf"(?:{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})"  # the abbreviations last
+MONTH_NUMBERS = read_month_numbers(None)
+_MONTHS = rf"(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})"  # the abbreviations last
 _QUANTITY_PATTERN = compile_lazily(
     rf"""(?<![^\W_])(?<![.,:/\#−])(?<![^\W\d][-–])(?<![\s(][-–])(?<!\A[-–])(?:
     (?P<month_before>(?i:{_MONTHS}))\.?\ (?P<day_after>[0-3]?\d)(?:st|nd|rd|th)?(?!\w|[:.]\d|\ ?[ap]\.?m\b)
@@ -55,10 +55,10 @@ _QUANTITY_PATTERN = compile_lazily(
 _START_PATTERN = compile_lazily(r"[$€£¥]|(?<![^\W_])(?:\d|[^\W\d_]+)")
 _START_WORDS = frozenset(
     "noon midnight tue wed thu thur sat".split() + [f"{day}{ending}" for day in _DAYS for ending in ("", "day", "days")]
-).union(NUMBERS, _MONTH_NUMBERS)
+).union(NUMBERS, MONTH_NUMBERS)
 #: The number of characters before a number in which the word before it is looked for.
 _MAX_WORD = 30
-_YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
+YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
 
 
 class Quantity(NamedTuple):
@@ -94,7 +94,7 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         if match["number"]:
             yield _parse_number(match, text)
         elif match["month"]:
-            month = _MONTH_NUMBERS[match["month"].lower()]
+            month = MONTH_NUMBERS[match["month"].lower()]
             yield Quantity(*match.span(), match.end(), 100 * month, 100 * month + 99, DATE)
         else:
             value, unit = _parse_calendar_value(match)
@@ -122,7 +122,7 @@ def _parse_number(match: re.Match[str], text: str) -> Quantity:
     word_before = next(iter(text[max(0, match.start() - _MAX_WORD) : match.start()].split()[-1:]), "").lower()
     if currency or unit:
         return Quantity(start=match.start(), end=end, unit_end=unit_end, value=value, last=value, unit=currency or unit)
-    if _YEAR_PATTERN.fullmatch(number):
+    if YEAR_PATTERN.fullmatch(number):
         return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=CALENDAR_YEAR)
     if find_unit(word_before) == _YEARS:  # "aged 5"
         return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=_YEARS)
@@ -144,4 +144,4 @@ def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:
     if match["hour_24"]:
         return 60 * int(match["hour_24"]) + int(match["minute_24"]), CLOCK
     month = match["month_before"] or match["month_after"]
-    return 100 * _MONTH_NUMBERS[month.lower()] + int(match["day_after"] or match["day_before"]), DATE
+    return 100 * MONTH_NUMBERS[month.lower()] + int(match["day_after"] or match["day_before"]), DATE

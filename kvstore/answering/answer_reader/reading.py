@@ -177,8 +177,8 @@ def read_passages(
 
     Returns None if no snippet can be read. ``scorer`` has the question, and scores snippets by rules. The reader gets
     only the sentence in the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
-    from several passages, so that no single snippet answers it. ``compared`` are the documents whose rows can
-    be compared, by key.
+    from several passages, so that no single snippet answers it. ``compared`` are the documents whose rows can be
+    compared, by key.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer, compared)
@@ -252,8 +252,9 @@ def _compute_rule_score(
 ) -> float:
     """Return the score of a window (a snippet with its context) by rules, which do not compare numbers.
 
-    A selected row, whose range includes the question's quantity, scores at least as high as the rows of its table that
-    were ruled out for it. Rows belong to one table if their documents have one title and their headings agree.
+    A selected row, which has a range with the question's quantity or an extreme value, scores at least as high as the
+    rows of its table that were ruled out for it. Rows belong to one table if their documents have one title and their
+    headings agree.
     """
     score = rule_scores.scores[window.position]
     if not window.is_selected:

@@ -94,7 +94,7 @@ _MEASURE_WORDS = {
     **dict.fromkeys("weigh weighs".split(), "weight"),
 }
 #: The start of a field of a row: the name of its column.
-_FIELD_PATTERN = compile_lazily(r"(?:\A|; )([^:;]{1,60}): ")
+FIELD_PATTERN = compile_lazily(r"(?:\A|; )([^:;]{1,60}): ")
 #: The first cell of a row, or the name of an entry, that summarizes the other rows: "Total", "Average of all stalls".
 _SUMMARY_PATTERN = compile_lazily(
     r"(?i:(?:grand |sub-?)?totals?|average|avg\.?)(?: [^A-Z].*)?:?|(?i:sum|mean|median|minimum|maximum|overall|all):?"
@@ -205,18 +205,18 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     if match is None:
         return None
     measure, is_highest = _MEASURES_BY_WORD[match[0].lower().replace("-", " ")]
-    rest = f"{question[: match.start()]} {question[match.end() :]}"
+    other_words = f"{question[: match.start()]} {question[match.end() :]}"
     if not measure:
-        words = rest.lower().replace("?", " ").split()
+        words = other_words.lower().replace("?", " ").split()
         measure = next((_MEASURE_WORDS[word] for word in words if word in _MEASURE_WORDS), "")
     verb = _VERB_PATTERN.search(question, 0, match.start())
     phrase = question[match.start() if verb is None else verb.start() : match.end()]
-    names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(rest))
+    names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(other_words))
     next_words = _NEXT_WORDS_PATTERN.match(question, match.end())
     next_terms = frozenset(
         stem(word) for word in (next_words[0].lower().split() if next_words else ()) if word not in FUNCTION_WORDS
     )
-    terms = frozenset(list_content_terms(rest, stem))
+    terms = frozenset(list_content_terms(other_words, stem))
     return Superlative(match[0], phrase, measure, is_highest, terms, next_terms, names)
 
 
@@ -274,7 +274,7 @@ def split_cells(text: str) -> dict[str, _Cell]:
     >>> split_cells("Minibus: $85 a day")
     {'': _Cell(offset=0, content='$85 a day')}
     """
-    matches = list(_FIELD_PATTERN.finditer(text))
+    matches = list(FIELD_PATTERN.finditer(text))
     ends = [*(match.start() for match in matches[1:]), len(text)]
     cells: dict[str, _Cell] = {}
     for match, end in zip(matches, ends, strict=False):  # a text without a field has an end

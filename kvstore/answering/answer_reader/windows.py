@@ -26,7 +26,7 @@ from ..question_names import find_question_names
 from ..snippets import Snippet
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
-from .superlatives import ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
+from .superlatives import FIELD_PATTERN, ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of windows that are read for a question.
 MAX_WINDOWS = 16
@@ -38,8 +38,6 @@ _MAX_COMPARED, _MAX_PREFERRED = 48, 4
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 #: Letters and a number, such as "T250" or "KX-120", or a version, such as "4.1.2".
 _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*|(?<![\w.])\d+\.\d+\.\d+(?![\w.]*\w)")
-#: The start of a field of a row: its name.
-_FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
 #: A field of a mail, as its reader writes it: the sender or the date.
 _MAIL_FIELD_PATTERN = compile_lazily(
     r"From: (?P<sender>[^@\n]{1,200}@.{1,200})|Date: (?P<date>\w{3}, \d{1,2} \w{3} \d{4} [\d:]{5,8} [+-]\d{4})"
@@ -193,16 +191,16 @@ class _CandidateEstimator:
         asks_yes_no = is_yes_no_question(question)  # "up to 65 mm" answers "Does a bar of 80 mm fit?"
         compared_windows = []
         for window, before, snippet in zip(windows, compared_parts, compared_parts, strict=True):
-            is_within = before.is_within or snippet.is_within or window.is_selected
+            is_selected = before.is_within or snippet.is_within or window.is_selected
             is_entry = get_snippet(self._passages, window.position).kind in ("item", "table")
+            is_outside = snippet.is_outside and is_entry and not (is_selected or asks_yes_no)
             compared_window = window._replace(
                 text=before.text + snippet.text,
                 offset=len(before.text),
-                is_selected=is_within,
-                is_ruled_out=window.is_ruled_out
-                or (snippet.is_outside and is_entry and not (is_within or asks_yes_no)),
+                is_selected=is_selected,
+                is_ruled_out=window.is_ruled_out or is_outside,
             )
-            if is_within:
+            if is_selected:
                 lacks_answer_type = self.lacks_answer_type(window.position, is_selected=True)
                 compared_window = compared_window._replace(lacks_answer_type=lacks_answer_type)
             compared_windows.append(compared_window)
@@ -251,7 +249,7 @@ def _find_identifiers(text: str) -> set[str]:
 
 def _is_row(snippet: Snippet) -> bool:
     """True if a snippet is a row of a table or a record with several fields."""
-    return bool(snippet.cell_text) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
+    return bool(snippet.cell_text) or (snippet.kind == "table" and len(FIELD_PATTERN.findall(snippet.text)) > 1)
 
 
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
