@@ -1,4 +1,4 @@
-"""Options that commands share, the values that they set, and the store that a command opens.
+"""Options that several commands share, such as ``--mode``, and functions that check their values or open the store.
 
 In: arguments. Out: settings and parameters; a store. A wrong argument is a ``click.BadParameter``.
 """

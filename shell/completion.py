@@ -1,4 +1,4 @@
-"""Completion at the prompt, for statements and dot commands.
+"""Completion at the prompt, for statements and dot commands. A *catalog* lists the names that can be completed.
 
 In: the text before the cursor, and a :class:`Catalog`. Out: completions; :mod:`kvstore.language.statement_completion`
 makes those of statements.

@@ -1,4 +1,4 @@
-"""The settings of the interactive shell and their file.
+"""The settings of the interactive shell and their file. Each setting has a function that sets it in the console.
 
 In: ``kvstore/config`` under XDG_CONFIG_HOME, an INI file with one section, ``[main]``. Out: a configured console. The
 first conversation writes the file with every setting as a comment, as litecli does; scripts neither read nor write it.

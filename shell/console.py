@@ -1,4 +1,5 @@
-"""Console: runs statements and dot commands against a store, and writes results and messages.
+"""Console: runs statements and dot commands against a store, and writes results and messages. A *dot command*, such as
+``.help``, controls the shell itself. A *StoreOpener* opens or creates a store in a thread once it is started.
 
 In: statements and dot commands of a script or a prompt, an open store. Out: results on the output stream in the chosen
 mode, everything else (messages, problems, errors) on the error stream. A failure is reported in one message and,
@@ -48,7 +49,10 @@ class Bail(Exception):
 
 
 class Console:
-    """The state of one shell: the open store, the output, and the shell's settings. ``.open`` can replace the store."""
+    """The state of one shell: the store, which may still be opening, the output, and the shell's settings.
+
+    The dot command ``.open`` replaces the store.
+    """
 
     def __init__(
         self,
@@ -108,10 +112,10 @@ class Console:
 
     @property
     def store(self) -> kvstore.Store:
-        """The store. If it is still being opened, wait for it, and raise the error that opening raises.
+        """The open store. If it is still being opened, wait for it; an error from opening it is raised here.
 
-        Raises StoreNotFoundError for a missing store, until a statement that can store something creates it, and
-        NotAStoreError if the path is a file or another directory.
+        A missing store raises StoreNotFoundError until a statement that can store something creates it. A path that is
+        a file or another directory raises NotAStoreError.
         """
         if isinstance(self._store, StoreOpener):
             if not self._store.is_started:
@@ -222,10 +226,10 @@ class Console:
                 self.fail()
 
     def _execute(self, text: str) -> kvstore.Cursor:
-        """Run a statement and return its cursor.
+        """Run a statement and return its cursor; meanwhile, show its progress, or an answer while a model writes it.
 
-        While the statement runs, its progress is shown, or the answer as a model writes it, which
-        ``_is_answer_shown`` then records. On Ctrl-C, report the work that is saved and raise KeyboardInterrupt.
+        Set ``_is_answer_shown`` if any text of an answer was shown. On Ctrl-C, report the work that is saved, and raise
+        KeyboardInterrupt.
         """
         from .interrupts import DeferredInterrupts
         from .progress import ProgressLine
@@ -261,7 +265,7 @@ class Console:
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
         """Write the result of a statement, whose first word is ``kind``; return the number of rows.
 
-        It goes to the file of ``.once`` if there is one, else to the pager if it is long, else to the output.
+        The result goes to the file of ``.once`` if it is set, else to the pager if it is long, else to the output.
         """
         if self.once_path is not None:
             path, self.once_path = self.once_path, None

@@ -1,4 +1,4 @@
-"""Dot commands: the commands of the shell itself.
+"""Dot commands: the commands of the shell itself. Each runs a function of the console and the words after the command.
 
 In: a line that begins with a dot. Out: a change of the console, or text. ``.help`` and completion are generated from
 one registry of all commands. A command can be abbreviated to any unique prefix. An unknown command or wrong arguments
@@ -343,7 +343,7 @@ def _ingest_path(console: Console, arguments: list[str]) -> None:
 
 
 def _print_dump(console: Console, arguments: list[str]) -> None:
-    """Print the statements that re-create the store, and report a failure for everything that they cannot express."""
+    """Print the statements that re-create the store, and report content that they cannot express as failures."""
     with console.store.snapshot() as snapshot:
         for statement in snapshot.dump():
             print(statement, file=console.out)
@@ -352,7 +352,7 @@ def _print_dump(console: Console, arguments: list[str]) -> None:
 
 
 def _open_store(console: Console, arguments: list[str]) -> None:
-    """Open the store whose path is in ``arguments``, read-only with ``--readonly``, and close the current store.
+    """Replace the open store with the one whose path is in ``arguments``, which is read-only with ``--readonly``.
 
     Raises ValueError if the arguments are invalid, and the errors of opening a store.
     """

@@ -1,4 +1,4 @@
-"""The ``evaluate`` command.
+"""The ``evaluate`` command. A *figure* is a measured share, such as hit@3; ``--fail-below`` sets the minimum of one.
 
 In: a store, and optionally a file of questions. Out: the figures of strategies and settings on standard output; the
 exit status is 1 if a figure is below the bound of ``--fail-below``.
@@ -34,9 +34,9 @@ _MAX_SHOWN_KEYS = 3
 
 
 def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Parse NAME=SHARE to pairs of a metric and its minimum, from 0 to 1; without NAME, the metric is ``right``.
+    """Parse NAME=SHARE to pairs of a figure and its minimum, from 0 to 1; without NAME, the figure is ``right``.
 
-    Raises BadParameter for an unknown metric or an invalid minimum.
+    Raises BadParameter for an unknown figure or an invalid minimum.
     """
     if not texts:
         return []  # without importing the evaluation
@@ -51,10 +51,10 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
             minimum = -1.0  # invalid
         if not 0 <= minimum <= 1:
             raise click.BadParameter(f"{text!r} is not a share from 0 to 1, or NAME=SHARE such as hit@3=0.8")
-        metric = name if equals else "right"
-        if metric not in COLUMNS:
+        figure = name if equals else "right"
+        if figure not in COLUMNS:
             raise click.BadParameter(f"{name!r} is not the name of a figure; figures are {', '.join(COLUMNS)}")
-        minimums.append((metric, minimum))
+        minimums.append((figure, minimum))
     return minimums
 
 
@@ -190,7 +190,7 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
 
 
 def _report_missed_minimums(report: EvaluationReport, minimums: list[tuple[str, float]]) -> int:
-    """Report the metrics that are below their minimum or not measured; return the exit status."""
+    """Report the figures that are below their minimum or not measured; return the exit status."""
     status = 0
     for name, minimum in minimums:
         value = report.current.figures[name]

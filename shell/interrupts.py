@@ -1,8 +1,8 @@
-"""Ctrl-C at points where Python cannot raise it: the interrupt is kept, and raised at the next step.
+"""Deferral of a Ctrl-C that arrives in a ``__del__`` or another callback of the interpreter.
 
-In: an interrupt while a ``__del__`` or another callback of the interpreter runs. Python only prints it ("Exception
-ignored in") and continues. Out: :class:`KeyboardInterrupt` from the next report of progress, or at the end of the
-``with`` block. Nothing is printed.
+Python cannot raise an exception there: it prints the interrupt ("Exception ignored in") and continues. In: such an
+interrupt. Out: :class:`KeyboardInterrupt` from the next report of progress, or at the end of the ``with`` block.
+Nothing is printed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ Progress = TypeVar("Progress")
 
 
 class DeferredInterrupts:
-    """A context manager that defers interrupts that Python cannot raise; Python still prints other such errors."""
+    """A context manager that defers interrupts that Python cannot raise.
+
+    Python still prints other errors that it cannot raise.
+    """
 
     def __init__(self) -> None:
-        """Create a context manager; it defers interrupts once it is entered."""
+        """Start without a pending interrupt; interrupts are deferred within the ``with`` block."""
         self._is_pending = False
         self._previous_hook: Callable[[Any], object] = sys.unraisablehook
 
@@ -56,7 +59,7 @@ class DeferredInterrupts:
             raise KeyboardInterrupt
 
     def _defer(self, unraisable: sys.UnraisableHookArgs) -> None:
-        """Handle an error that Python cannot raise: record an interrupt, pass any other error to the previous hook."""
+        """Record an interrupt that Python cannot raise; pass any other error to the previous ``sys.unraisablehook``."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._is_pending = True
         else:

@@ -25,9 +25,9 @@ def get_default_pager() -> str | None:
 
 
 class PagedStream:
-    """A stream that holds text until it is longer than the screen, then starts the pager ``command`` and pipes to it.
+    """A stream that holds text until it is longer than the screen; then it starts the pager and pipes the text to it.
 
-    Call ``close`` to show the rest.
+    Call ``close`` to show the text that is still held.
     """
 
     def __init__(self, terminal: TextIO, command: str) -> None:
@@ -39,9 +39,9 @@ class PagedStream:
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:
-        """Mask control characters in ``text``, and hold it, or send it to the pager if the text exceeds the screen.
+        """Mask the control characters of ``text``; hold it, or send it to the pager if all text exceeds the screen.
 
-        Returns the number of characters. Raises BrokenPipeError if the user has left the pager.
+        Return the number of characters. Raises BrokenPipeError if the user has left the pager.
         """
         text = mask_lines(text)
         if self._pager is not None and self._pager.stdin is not None:

@@ -26,7 +26,7 @@ _BAR_WIDTH = 20
 
 
 class ProgressLine:
-    """The progress line; call ``close`` before writing anything else to the stream."""
+    """A line that shows the progress of a statement; call ``close`` before writing anything else to the stream."""
 
     def __init__(self, stream: TextIO | MaskedStream, *, silent: bool = False) -> None:
         """Create a progress line on ``stream``; with ``silent``, nothing is written."""
@@ -75,7 +75,7 @@ class ProgressLine:
 
     @property
     def is_resumable(self) -> bool:
-        """True if an interrupted statement continues where it stopped when it is run again: an ingest or EXTRACT."""
+        """True if the last progress was of an ingest or EXTRACT, which continues where it stopped if run again."""
         from kvstore import ExtractionProgress, IngestProgress
 
         return isinstance(self._last_progress, IngestProgress | ExtractionProgress)

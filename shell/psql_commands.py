@@ -52,7 +52,7 @@ _REPLACEMENTS = {
 
 
 def find_equivalent(line: str) -> str | None:
-    """Return the command of the shell that does the same as a command of psql, or None.
+    """Return the command of the shell that does the same as a command of psql, with its argument, or None.
 
     >>> find_equivalent(r"\\d+ chunks;"), find_equivalent(r"\\x"), find_equivalent(r"\\copy")
     ('.describe chunks', '.expanded', None)
@@ -60,7 +60,7 @@ def find_equivalent(line: str) -> str | None:
     word, _, argument = line.removeprefix("\\").rstrip("; ").partition(" ")
     command = EQUIVALENTS.get(word.rstrip("+S"))  # + and S are modifiers
     argument = argument.strip()
-    if command is None or (command == ".quit" and argument):
+    if command is None or (command == ".quit" and argument):  # .quit takes no argument
         return None
     return f"{command} {argument}".rstrip()
 

@@ -1,4 +1,4 @@
-"""Formatting of results as text, in the selected mode.
+"""Formatting of results as text. A *mode* is a format, such as csv; a *kind* is a statement's first word, such as ASK.
 
 In: column names and rows. Out: text written to a stream as the rows arrive. ``tsv``, ``csv``, ``json``, ``jsonl`` and
 ``markdown`` are for programs: every value can be read back, and NULL is an empty field (in JSON: ``null``). ``table``,
@@ -64,8 +64,9 @@ def print_rows(columns: Sequence[str], rows: Iterable[PrintedRow], mode: str | N
 def _render_lines(
     kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, is_answer_shown: bool
 ) -> Iterator[str]:
-    """Return the lines of a result in a mode, or in the layout of its kind. Raises ValueError for an unknown mode.
+    """Return the lines of a result in the format ``mode``; in mode "table", some kinds have their own layout.
 
+    Raises ValueError for an unknown mode.
     ``kind`` is the statement's first word. ``width`` is the width of the terminal in cells, None without a terminal.
     ``is_answer_shown`` is True if the answer was printed while the model wrote it, so that only its citations are left.
     """

@@ -42,7 +42,7 @@ from .dot_commands import COMMANDS
 from .masking import mask_line, mask_lines
 from .pager import get_default_pager
 from .render import MODES
-from .script import COMMAND_PREFIXES, DOTLESS_COMMANDS, expand_questions, split_items
+from .script import COMMAND_PREFIXES, DOTLESS_COMMANDS, can_begin_statement, expand_questions, split_items
 from .store_opener import StoreOpener
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ _STYLE = Style.from_dict(
 def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int:
     """Read statements at a prompt and run them until the user leaves; return 0, the exit status.
 
-    Pressing Ctrl-C twice at an empty prompt leaves, too, and so does a failed statement if the console stops at errors.
-    The store is opened once the first prompt is drawn. Raises the error that opening raises. If ``warn`` is False, no
-    statement needs a confirmation.
+    Ctrl-C twice at an empty prompt also leaves, and so does a failed statement if the console stops at errors.
+    ``opener`` opens the store once the first prompt is drawn; an error from opening it is raised here. If ``warn`` is
+    False, no statement needs a confirmation.
     """
     console.confirm = _confirm_effect
     console.pager = get_default_pager()
@@ -170,8 +170,8 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 def _is_complete_input(text: str) -> bool:
     """True if Enter runs the typed text: it is a dot command, or only questions and complete statements.
 
-    A question after ASK without quotes is complete, too, and so is a text whose first word begins no statement: their
-    errors are reported immediately.
+    Text that can only be an error is also complete, so that its error is reported immediately: a question after ASK
+    without quotes, and a text whose first word begins no statement.
     """
     statements = _expand_shortcuts(text).rstrip()
     if statements.lstrip().startswith(COMMAND_PREFIXES) or find_unquoted_question(text) is not None:
@@ -189,7 +189,7 @@ def _begins_with_invalid_word(text: str) -> bool:
     """True if the first token is a word that begins no statement."""
     for token in iter_tokens(text):
         if token.kind not in ("space", "comment", "semicolon"):
-            return token.kind == "word" and not language.list_expected_terminals(token.text)
+            return token.kind == "word" and not can_begin_statement(token.text)
     return False
 
 
@@ -203,7 +203,7 @@ def _expand_shortcuts(text: str) -> str:
 
 
 def _confirm_effect(effect: str) -> bool:
-    """Ask the user before a statement with an ``effect`` such as "deletes every document"; return True if they agree.
+    """Ask the user to confirm an ``effect`` of a statement, such as "deletes every document"; return True if they do.
 
     The statement is not repeated in the question, because the user has just typed it.
     """

@@ -1,4 +1,5 @@
-"""Script reader: splits a stream of bytes into statements and dot commands, each as soon as it is complete.
+"""Script reader: splits a stream of bytes into statements and dot commands, each as soon as it is complete. A *plain
+question* has neither ASK nor quotes; an *unquoted question* has ASK, but no quotes.
 
 In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per statement or command, with its first line. A
 dot command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
@@ -120,7 +121,7 @@ def _skip_space(text: str, position: int) -> int:
 
 
 def _find_question_end(text: str, start: int) -> int | None:
-    """Return the end offset of a question that is typed without ASK at ``start``, or None if it is not a question.
+    """Return the end offset of a plain question that begins at ``start``, or None if the text is not a question.
 
     The question ends before the first line that begins another statement or command.
     """
@@ -138,8 +139,8 @@ def _find_question_end(text: str, start: int) -> int | None:
 def _begins_item(text: str, line_start: int, question: str) -> bool:
     """True if the line at ``line_start`` begins a statement, command or question, instead of continuing ``question``.
 
-    A question that ends with neither ``?`` nor ``;`` continues, except before a complete statement whose first word is
-    in capitals: words such as *show* and *with* also occur in questions. A statement may continue after this line.
+    After ``?`` or ``;``, any of these can begin. Otherwise the question continues, except before a complete statement
+    whose first word is in capitals: words such as *show* and *with* also occur in questions.
     """
     is_ended = question.endswith(("?", "？", "؟", ";"))
     while text.startswith((" ", "\t"), line_start):
@@ -152,21 +153,26 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     if not first_word or not (is_ended or first_word[0].isupper()):
         return False
     # The line, up to a quote or comment, must begin a statement. Most lines fail here, before the rest is read.
-    if not language.list_expected_terminals(_QUOTE_OR_END_PATTERN.split(line, maxsplit=1)[0]):
+    if not can_begin_statement(_QUOTE_OR_END_PATTERN.split(line, maxsplit=1)[0]):
         return False
     # Without ";", the shell would wait for more, so a line that can be a part of the question begins no statement.
     can_be_unfinished = is_ended and first_word[0].isupper()
     if not can_be_unfinished and text.find(";", line_start) < 0:
         return False
     # An error near the beginning is found without reading the rest of the text.
-    if not language.list_expected_terminals(text[line_start:]):
+    if not can_begin_statement(text[line_start:]):
         return False
     semicolon_end = _find_semicolon_end(text, line_start)
     if semicolon_end is None:
         return can_be_unfinished
-    # True if the statement can end at its semicolon.
+    # True if the statement can end at its semicolon; QUERY_TEXT means that a SELECT may continue, or end.
     terminals = language.list_expected_terminals(text[line_start : semicolon_end - 1])
     return not terminals.isdisjoint(("$END", "QUERY_TEXT"))
+
+
+def can_begin_statement(text: str) -> bool:
+    """True if the grammar has a statement that begins with this text, which may be incomplete."""
+    return bool(language.list_expected_terminals(text))
 
 
 def _find_statement_end(text: str, start: int) -> int:
@@ -211,7 +217,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
 
 def _find_invalid_question_end(text: str, start: int) -> int | None:
-    """Return the end offset of the question without ASK or quotes that begins at ``start``, or None if there is none.
+    """Return the end offset of the plain or unquoted question that begins at ``start``, or None if there is none.
 
     In a script, this question is invalid. It ends with its line, so that its error affects no other statement.
     """

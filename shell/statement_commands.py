@@ -1,4 +1,5 @@
-"""The commands that run statements: ``shell``, ``ask``, ``info``, ``check`` and ``compact``.
+"""The commands that run statements: ``shell``, ``ask``, ``info``, ``check`` and ``compact``. The *console* runs a
+statement, or a *dot command* that controls the shell, such as ``.help``, and writes its result.
 
 In: statements, or the options that they are built from. Out: results on standard output; the exit status is 1 if a
 statement failed.

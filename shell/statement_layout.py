@@ -1,4 +1,4 @@
-"""The layouts of statements that print more than a table: LOOKUP, EXPAND, SEARCH, RETRIEVE and ASK.
+"""The layouts of results that are more than a table: those of LOOKUP, EXPAND, SEARCH, RETRIEVE and ASK.
 
 In: the rows of a statement and a width in cells (None: no limit). Out: lines.
 """
@@ -34,10 +34,10 @@ _UNLIMITED_ANSWER_WIDTH = 200
 def render_locations(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     """Yield the lines of the rows of LOOKUP: each entity, the trees and documents where it occurs, and their texts.
 
-    Each line is at most ``width`` cells wide. Asterisks mark the entity in a text. Hidden marks (two characters that
-    texts do not use) replace them until the text is wrapped, because an entity may be divided between two lines.
+    Each line is at most ``width`` terminal cells wide. Asterisks mark the entity in a text. Until the text is wrapped,
+    two characters that texts do not use (hidden marks) replace them, because a line may end inside an entity.
     """
-    entity, current_location = None, None
+    entity = current_location = None  # of the previous row
     for index, values in enumerate(rows):
         row = dict(zip(columns, values, strict=True))
         if row["entity"] != entity:
@@ -142,10 +142,10 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
 
 
 def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Yield the lines of EXPAND's rows of an index (level, title, count, detail) as indented trees.
+    """Yield the lines of the rows of EXPAND for an index, such as EXPAND TOPICS, as indented trees of groups.
 
-    The parent of a row is the last row before it with a smaller level; roots have level 0. Lines are cut to ``width``
-    cells (None: no limit).
+    A row is (level, title, count, detail). Its parent is the last row before it with a smaller level; roots have level
+    0. Lines are cut to ``width`` cells (None: no limit).
     """
     row_list = list(rows)
     has_next_sibling: list[bool] = []  # for each row, from the last to the first

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StoreOpener:
-    """Opens one store in a background thread, which :meth:`start` starts."""
+    """A store that a background thread opens; :meth:`start` starts the thread."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
         """Prepare to open the store at ``path``; the thread calls ``open_store``."""

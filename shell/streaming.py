@@ -48,7 +48,7 @@ class AnswerStream:
         self._out.flush()
 
     def _write_word(self) -> None:
-        """Write the complete word that ``show`` has collected, on a new line if it does not fit on this one."""
+        """Write the word that ``show`` has collected, if any, on a new line if it does not fit on this one."""
         word, self._word = mask_line(self._word), ""
         if not word:
             return

@@ -1,4 +1,4 @@
-"""Keep a store in sync with folders while they change: ``kvstore watch``.
+"""Keep a store in sync with folders while they change: ``kvstore watch``. A *watcher* reports that files have changed.
 
 In: folders, and a function that ingests them. Out: one ingest at the beginning, and one after each change once nothing
 has changed for a moment. All changes of one save or checkout therefore form one batch and one commit. The operating
@@ -88,7 +88,7 @@ class SystemWatcher:
 
 
 class PollingWatcher:
-    """A watcher that polls every file of its folders."""
+    """A watcher that compares the time and size of every file of its folders with those of the last poll."""
 
     def __init__(self, folders: Sequence[Path], excluded_folder: Path, quiet_seconds: float, interval: float) -> None:
         """Scan ``folders``, to compare them later; ``excluded_folder`` inside them is omitted.
@@ -102,9 +102,9 @@ class PollingWatcher:
         self._last_states = self._scan_folders()
 
     def wait_for_change(self) -> bool:
-        """Wait for the interval; if anything has changed, wait until nothing changes for a moment, and return True.
+        """Wait for the interval, and return True if any file changed in it, else False.
 
-        The second wait has a limit, ``_MAX_QUIET_WAIT``.
+        After a change, first wait until nothing changes for ``quiet_seconds``, at most ``_MAX_QUIET_WAIT`` seconds.
         """
         time.sleep(self._interval)
         states = self._scan_folders()
