@@ -1,10 +1,12 @@
-"""Strategy ``adaptive``: hybrid search plus a walk over the graph, which gets more weight the more it can contribute.
+"""Strategy ``adaptive``: hybrid search plus a walk, in one score. The *walk* is personalized PageRank over chunks and
+entities, from the names in the question; its weight grows with what it can contribute. The *remainder* is the question
+without its names. A name's *spread* estimates its number of chunks.
 
-A walk (personalized PageRank from the question's entities) answers a question that mentions something rare and asks for
-a fact stated elsewhere. Hybrid search answers a question about the content of one chunk. Most questions do not show
-which kind they are, so a chunk's score is a sum: its score in hybrid search
-(:mod:`~kvstore.systems.hybrid.direct_search`) plus its score in the walk (:mod:`~kvstore.systems.graph.strategy`) times
-the weight of the walk. The weight depends on three properties that the store can measure:
+The walk answers a question that mentions something rare and asks for a fact stated elsewhere. Hybrid search answers a
+question about the content of one chunk. Most questions do not show which kind they are, so a chunk's score is a sum:
+its score in hybrid search (:mod:`~kvstore.systems.hybrid.direct_search`) plus its score in the walk
+(:mod:`~kvstore.systems.graph.strategy`) times the weight of the walk. The weight depends on three properties that the
+store can measure:
 
 - How specific the names are. Names in few chunks lead somewhere; names that are everywhere lead everywhere.
 - How much of the question its names leave. If they leave almost everything, they say little. If they leave almost

@@ -1,4 +1,6 @@
 """Chunks of the names that triples connect to a question: the next step of a chain of facts (HippoRAG 2, section 3.2).
+A *triple* (subject, relation, object) comes from a document. A *match* is a triple that shares words with the question;
+its score is the rarity (IDF) of these words.
 
 In: the best chunks of a question. The triples of their documents, imported or written by a model, are matched with the
 words that the question has besides its names. Out: the chunks of the other names in the best triples, with scores. The

@@ -1,9 +1,10 @@
-"""The ``community_graph`` index file: entities and communities as one graph of near neighbors (C-HNSW).
+"""The ``community_graph`` index file: entities and communities as one graph of near neighbors (C-HNSW). A *community*
+is a group of related entities. Layer 0 has the entities; each layer above has a level of communities, the finest first.
+A *node* is an entity or a community.
 
 In: the communities of a store, and the stored vectors of the chunks that mention their members. Out: the arrays of
-:mod:`~kvstore.structures.vectors.chnsw`, searched in place. Layer 0 holds the entities; the layers above hold the
-communities from the finest level to the coarsest. The file is built after its generation of ``communities`` and is
-valid for that generation only. Every node found in it is looked up in the state of the query.
+:mod:`~kvstore.structures.vectors.chnsw`, searched in place. The file is built after its generation of ``communities``
+and is valid for that generation only. Every node found in it is looked up in the state of the query.
 
 The vector of an entity is the centroid of the chunks that mention it, so nothing is embedded. ArchRAG embeds a text
 that a model wrote about each entity.

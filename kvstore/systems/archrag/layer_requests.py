@@ -1,7 +1,8 @@
-"""Requests of ``archrag``: the nearest nodes of each layer, the chunks they lead to, and their names.
+"""Requests of ``archrag``: the nearest nodes of each layer, the chunks they lead to, and their names. A *node* is an
+entity (layer 0) or a *community* of related entities (a layer for each level, the finest first). A model can have
+written a *report* on a community.
 
-In: the vector of a question, or nodes found before. A node of layer 0 is an entity, and a node of any layer above it is
-a community. Out: the nodes that exist in a state, their chunks and names.
+In: the vector of a question, or nodes found before. Out: the nodes that exist in a state, their chunks and names.
 """
 
 from __future__ import annotations

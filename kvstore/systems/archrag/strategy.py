@@ -1,9 +1,10 @@
 """Strategy ``archrag``: chunks and reports reached from the nearest entities and communities of every layer (ArchRAG).
+A *community* is a group of related entities. Layer 0 has the entities, and each layer above a level of communities, the
+finest first. A *node* is an entity or a community.
 
-One descent over the layers returns the nearest nodes of each (Wang et al. 2025, section 3.2.1): entities, then
-communities from the finest to the coarsest. An entity leads to the chunks that mention it, and a community to its home
-chunks. The nearer the node, the more it adds to the chunk's own score in hybrid search. Among the
-chunks are reports of the nearest communities, from alternating layers.
+One descent over the layers returns the nearest nodes of each (Wang et al. 2025, section 3.2.1). An entity leads to the
+chunks that mention it, and a community to its home chunks. The nearer the node, the more it adds to the chunk's own
+score in hybrid search. Among the chunks are reports of the nearest communities, from alternating layers.
 
 *Adaptive filtering* (section 3.2.2): with a model, ASK makes it extract points from the result of each layer, and write
 the answer from them, best first. The paper also adds what the model says without any evidence; kvstore does not.

@@ -1,7 +1,6 @@
-"""The candidates of ``bridge``: from entities through abstracts, their ancestors and descendants, to chunks.
-
-An abstract is a node of a document's abstract tree. The entity filter has the ids of the abstracts that mention an
-entity, each with a rank; the lower the rank, the more specific the mention.
+"""The candidates of ``bridge``: from entities through abstracts to chunks. An *abstract* summarizes consecutive chunks
+of a document, or lower abstracts; a document's abstracts are a tree, whose *leaves* are directly above chunks. The
+lower the *rank* of a mention, the more specific it is.
 
 In: the entities in a question, rarest first, and how many levels of abstracts to expand. Out: :class:`CandidatePool`,
     chunks with the route to each and their cosines with the question. Abstracts and chunks are read in batches.
@@ -85,8 +84,8 @@ class CandidateRequest(ReadRequest[CandidatePool]):
     def fetch(self, state: State) -> CandidatePool:
         """Return the chunks below the abstracts that mention the question's entities (Bridge-RAG, Algorithm 1).
 
-        An abstract is a summary of chunks. The pool also has the chunks' cosines with the question. An entity that no
-        abstract or too many abstracts mention is skipped.
+        The pool also has the chunks' cosines with the question. An entity that no abstract or too many abstracts
+        mention is skipped.
         """
         specific_entities = [
             (entity, abstracts) for entity in self.entities if (abstracts := _list_mentioning_abstracts(state, entity))
@@ -116,7 +115,7 @@ class _RankedAbstract(NamedTuple):
 
 
 def _list_mentioning_abstracts(state: State, entity: QuestionEntity) -> list[_RankedAbstract]:
-    """Return the abstracts (summaries) that mention an entity, most specific mentions first.
+    """Return the abstracts that mention an entity, most specific mentions first.
 
     At most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
     """
@@ -149,8 +148,8 @@ class _PoolBuilder:
     def fill_pool(self, entities: Sequence[tuple[QuestionEntity, list[_RankedAbstract]]]) -> None:
         """Add chunks to the pool, with the route to each from a name in the question, until the pool is full.
 
-        ``entities`` has each entity in the question with the abstracts (summaries) that mention it. The chunks of these
-        abstracts come first. The chunks of their ancestors and descendants follow, level by level.
+        ``entities`` has each entity in the question with the abstracts that mention it. The chunks of these abstracts
+        come first. The chunks of their ancestors and descendants follow, level by level.
         """
         passes = [
             (level, entity, abstracts) for level in range(self._request.depth + 1) for entity, abstracts in entities
@@ -170,12 +169,12 @@ class _PoolBuilder:
                 return
 
     def _sort_abstracts(self, abstracts: Sequence[_RankedAbstract]) -> list[_RankedAbstract]:
-        """Sort abstracts (summaries) by rank, document key and id."""
+        """Sort abstracts by rank, document key and id."""
         self._cache_abstracts(abstract for _, abstract in abstracts)
         keys = self._state.documents.get_keys(self._abstracts[abstract].document for _, abstract in abstracts)
 
         def get_sort_key(ranked: _RankedAbstract) -> tuple[int, str, int]:
-            """Return the sort key of an abstract (summary): its rank, its document's key and its id."""
+            """Return the sort key of an abstract: its rank, its document's key and its id."""
             return ranked.rank, keys[self._abstracts[ranked.abstract].document], ranked.abstract
 
         return sorted(abstracts, key=get_sort_key)
@@ -211,8 +210,7 @@ class _PoolBuilder:
     def _list_tree_neighbors(self, abstracts: Sequence[int], level: int) -> list[list[_TreeNeighbor]]:
         """Return, for each abstract, its descendants and its ancestor ``level`` levels away (Bridge-RAG, equation 1).
 
-        An abstract summarizes chunks or lower abstracts. With ``level`` 0, only the abstract itself is returned. Reads
-        the abstracts on the way into the cache.
+        With ``level`` 0, only the abstract itself is returned. Reads the abstracts on the way into the cache.
         """
         # The record of a leaf is needed only for its parent.
         self._cache_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
@@ -265,7 +263,7 @@ class _PoolBuilder:
             yield from filter(self._chunk_exists.__getitem__, batch)
 
     def _cache_abstracts(self, abstracts: Iterable[int]) -> None:
-        """Read the records of abstracts (summaries) into the cache, in one batch, unless they are there already."""
+        """Read the records of abstracts into the cache, in one batch, unless they are there already."""
         missing_abstracts = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing_abstracts:
             self._abstracts.update(

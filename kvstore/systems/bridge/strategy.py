@@ -1,4 +1,5 @@
-"""Strategy ``bridge``: entity → abstract → chunk (Bridge-RAG, Algorithm 1 and §4.3).
+"""Strategy ``bridge``: entity → abstract → chunk (Bridge-RAG, Algorithm 1 and §4.3). An *abstract* summarizes
+consecutive chunks of a document, or lower abstracts.
 
 Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the
 top chunks, with their abstracts. The abstracts of the rarest entities come first, then the ancestors and descendants
@@ -34,8 +35,8 @@ class BridgeStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks below the abstracts that mention the question's entities, by cosine.
 
-        This is Bridge-RAG (section 4.3). An abstract is a summary of chunks. Falls back to a vector search over all
-        chunks if no entity is known, or if each known one is in no abstract or in too many.
+        This is Bridge-RAG (section 4.3). Falls back to a vector search over all chunks if no entity is known, or if
+        each known one is in no abstract or in too many.
         """
         num_chunks = query.chunk_count
         entities = recognize_entities(query)
@@ -59,7 +60,7 @@ class BridgeStrategy:
 
 
 def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_chunks: int) -> CandidatePool:
-    """Return at most ``max_chunks`` chunks below the abstracts (summaries of chunks) that mention ``entities``.
+    """Return at most ``max_chunks`` chunks below the abstracts that mention ``entities``.
 
     Records a step for EXPLAIN.
     """
@@ -76,8 +77,8 @@ def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_ch
 def _format_route(loaded_chunk: LoadedChunk, route: AbstractRoute) -> str:
     """Return the path that EXPLAIN shows for a chunk, such as "tea → abstract 2 → 1 up 5".
 
-    It is the entity, the abstract (summary) that mentions it, and the levels up or down to the abstract above the
-    chunk. Abstracts are shown as their ordinals in the document.
+    It is the entity, the abstract that mentions it, and the levels up or down to the abstract above the chunk.
+    Abstracts are shown as their ordinals in the document.
     """
     document = loaded_chunk.document
     text = f"{route.entity} → abstract {document.get_abstract_ordinal(route.abstract)}"

@@ -1,4 +1,6 @@
-"""Relations of entities in the entity forest as text, and the chunks that assert them.
+"""Relations of entities in the entity forest as text, and the chunks that assert them. The *entity forest* has trees of
+parent and child entities, such as *tug* under *ship*; an entity can have several *nodes* in it. Documents *assert* an
+edge (child, parent) at positions in their texts.
 
 In: normal forms of names. Out: :class:`RenderedRelations`, a sentence per forest node and the relations around it, each
     with the position at which a document asserts it; and the chunks at those positions.

@@ -1,4 +1,6 @@
-"""Strategy ``cft``: chunks by vector, with the relations of the question's entities in the forest (CFT-RAG §3.4).
+"""Strategy ``cft``: chunks by vector, with the relations of the question's entities in the entity forest (CFT-RAG
+§3.4). The *entity forest* has trees of parent and child entities, such as *tug* under *ship*. A *relation* is an edge
+of it as text, "tug under ship".
 
 The question's nearest chunks (Figure 1) and its entities → filter → the nodes of each entity in the forest → the first
 *n* ancestors and descendants of each node (Algorithm 3) → template sentences, the evidence's ``context``. The chunks

@@ -1,4 +1,5 @@
-"""Clauses of a sentence that make sense on their own, found in its dependency parse.
+"""Clauses of a sentence that make sense on their own, found in its dependency parse. A word is given by its index in
+the sentence. Its *head* is the word it depends on, and its *subtree* the word itself and all words that depend on it.
 
 In: a parsed sentence. Out: its clauses as character ranges, each with its subject if that lies outside the clause. A
 coordinate clause ("was born in Kelloe *and died in London*") ends the one before it. If it has no subject, it takes

@@ -1,4 +1,6 @@
-"""Beam search for paths in the graph of units and entities (CUE-RAG, Algorithm 3, Q-Iter).
+"""Beam search for paths in the graph of units and entities (CUE-RAG, Algorithm 3, Q-Iter). A *unit* is a sentence with
+its own vector; its *row* is its number in the graph. A *hop* goes from an entity to a unit that mentions it. A path's
+*extension* is the same path with one more unit.
 
 From an entity, a path continues to the units that mention it and are nearest to the rest of the question. From a unit,
 it continues to every entity that the unit mentions. The rest of the question is its vector minus the vectors of the
@@ -44,7 +46,7 @@ class UnitPath:
 
 
 class _Extension(NamedTuple):
-    """A possible extension of a path by a unit (a sentence), given by its row in the unit graph.
+    """A possible extension of a path by a unit, given by its row in the unit graph.
 
     ``entity`` leads from the path to the unit, which mentions it. ``similarity`` is the dot product of the unit's
     vector with the sum of the path's vectors.
@@ -91,9 +93,9 @@ def search_paths(
 ) -> Iterator[list[UnitPath]]:
     """Run one beam search per group of ``start_entities``; after each hop, yield the best paths (CUE-RAG, Algorithm 3).
 
-    A hop goes from an entity to a unit (a sentence or clause) that mentions it, and to the entities in that unit. The
-    paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one read of the
-    store serves a hop of all beams. ``scorer`` scores the texts of paths; None: vectors and words decide.
+    A hop goes from an entity to a unit that mentions it, and to the entities in that unit. The paths are yielded beam
+    by beam, best first. The beams are independent, but advance together, so that one read of the store serves a hop of
+    all beams. ``scorer`` scores the texts of paths; None: vectors and words decide.
     """
     empty_path = UnitPath(
         rows=(),
@@ -123,7 +125,7 @@ def search_paths(
 
 
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> _Extensions:
-    """Return the extensions of the paths of a beam search, each by one unit (a sentence).
+    """Return the extensions of the paths of a beam search, each by one unit.
 
     ``frontier`` has the paths, each with the entities of its last unit. Of several extensions with the same units, only
     the first is returned.
@@ -183,7 +185,7 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
 
 
 def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: Beam) -> list[float]:
-    """Return the score of each extended path of units (sentences).
+    """Return the score of each extended path of units.
 
     It is a cosine plus ``beam.word_weight`` times the fraction of the question's words, by rarity, in the units. The
     cosine is between the question and the sum of the units' vectors.
@@ -201,13 +203,13 @@ def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: 
 
 
 def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:
-    """Return the squared norm of the sum of the vectors of the units (sentences) on an extended path."""
+    """Return the squared norm of the sum of the vectors of the units on an extended path."""
     # |sum + vector|² = |sum|² + 2 sum · vector + |vector|²; rounding can make it negative.
     return max(0.0, extension.path.squared_norm + 2 * extension.similarity + float(graph.squared_norms[extension.row]))
 
 
 def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitPath:
-    """Return the path of an extension with its unit (sentence) appended; ``score`` is the score of the new path."""
+    """Return the path of an extension with its unit appended; ``score`` is the score of the new path."""
     path, entity, row, _ = extension
     return UnitPath(
         rows=(*path.rows, row),
@@ -223,8 +225,8 @@ def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitP
 def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
     """Return the score of the text of each path, computed by ``scorer``.
 
-    The text of a path is the texts of its units (sentences or clauses), joined in document order. ``paths`` has the row
-    numbers of the units of each path.
+    The text of a path is the texts of its units, joined in document order. ``paths`` has the row numbers of the units
+    of each path.
     """
     texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in paths]
     return [float(score) for score in scorer(texts)]
@@ -233,7 +235,7 @@ def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Score
 def _select_top_indexes(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
     """Return the indexes of the ``count`` greatest values, descending, with ties in document order.
 
-    ``values`` has a value for each unit (sentence) in ``rows``.
+    ``values`` has a value for each unit in ``rows``.
     """
     order = np.argsort(-values, kind="stable")
     if len(order) > count:

@@ -1,6 +1,8 @@
-"""Strategy ``cue``: paths from the names in a question over units and entities to chunks (CUE-RAG, Q-Iter).
+"""Strategy ``cue``: paths from the names in a question over units and entities to chunks (CUE-RAG, Q-Iter). A *unit* is
+a sentence with its own vector; its *row* is its number in the graph. A *hop* goes from an entity to a unit that
+mentions it. *Anchors* are the entities and units at which paths start.
 
-A unit is a sentence with its own vector. Each name in the question has its own beam, and the units nearest to the
+Each name in the question has its own beam, and the units nearest to the
 question share one. In a single beam, names would compete and some would lose all their paths. The score of a chunk is
 the score of the best path through it, as a fraction of the best path of all, plus its own similarity to the question.
 In the paper, paths only yield candidates, which a cross-encoder ranks; but a chunk in the middle of a chain of facts is
@@ -50,7 +52,7 @@ PATH_OPTIONS: Mapping[str, Option] = {
 
 
 class CueStrategy:
-    """A strategy that follows paths of units (sentences) from the question's names and nearest units to chunks."""
+    """A strategy that follows paths of units from the question's names and nearest units to chunks."""
 
     name = "cue"
     description = "CUE-RAG: beam search over units and entities, from names and nearest units (needs the units index)"
@@ -58,7 +60,7 @@ class CueStrategy:
     options: Mapping[str, Option] = PATH_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        """Rank the chunks nearest to the question, and the chunks on the best paths of units (sentences or clauses).
+        """Rank the chunks nearest to the question, and the chunks on the best paths of units.
 
         A path goes from a name in the question through units to other names (CUE-RAG, Algorithm 3). Raises InputError
         if the store has no embedder, or no usable ``units`` index.
@@ -91,7 +93,7 @@ class CueStrategy:
 
 
 def has_all_unit_vectors(query: Query, availability: UnitAvailability) -> bool:
-    """True if the store has a vector for each unit (sentence or clause) of its documents."""
+    """True if the store has a vector for each unit of its documents."""
     has_all_units = availability.is_present and availability.is_complete
     return has_all_units and not query.reading.settings.embedder.startswith("none:")
 
@@ -120,7 +122,7 @@ def find_paths(
     known_names: Sequence[QuestionEntity],
     near_ranking: Ranking,
 ) -> list[UnitPath]:
-    """Search for paths of units (sentences) from the anchors of a question, and return the best after each hop.
+    """Search for paths of units from the anchors of a question, and return the best after each hop.
 
     Anchors are the entities and units at which paths start (CUE-RAG, Algorithms 3 and 4). ``known_names`` are the
     entities that the question mentions. ``near_ranking`` is the ranking of chunks by vector, whose units are candidates
@@ -167,7 +169,7 @@ def _record_paths(query: Query, graph: UnitGraph, hop: int, paths: Iterable[Unit
 
 
 def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
-    """Return, by chunk id, the path of units (sentences) with the highest score through each chunk on a path."""
+    """Return, by chunk id, the path of units with the highest score through each chunk on a path."""
     paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
@@ -182,7 +184,7 @@ def _score_chunks(
 ) -> npt.NDArray[np.float64]:
     """Return the scores of chunks: a weighted sum of the score of the best path, cosine and BM25.
 
-    Each is scaled to its greatest value. ``paths_by_chunk`` has the best path of units (sentences) through each chunk.
+    Each is scaled to its greatest value. ``paths_by_chunk`` has the best path of units through each chunk.
     """
     path_scores = np.array(
         [paths_by_chunk[chunk].score if chunk in paths_by_chunk else 0.0 for chunk in chunks.tolist()]
@@ -202,7 +204,7 @@ def _label_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
 
 
 def _format_path_to_chunk(graph: UnitGraph, path: UnitPath, chunk: int) -> str:
-    """Return the part of a path of entities and units (sentences) up to its first unit in ``chunk``, as text."""
+    """Return the part of a path of entities and units up to its first unit in ``chunk``, as text."""
     end = next(index for index, row in enumerate(path.rows, 1) if graph.chunks[row] == chunk)
     return _format_path(graph, path, end)
 

@@ -1,8 +1,10 @@
-"""Units: the sentences of a document, each with a vector (CUE-RAG, section 4.1: the middle part of its graph).
+"""Units: the sentences of a document, each with a vector (CUE-RAG, section 4.1: the middle part of its graph). A *unit*
+is a sentence, a clause, a list item or a table row. A model can write the units of a chunk instead. A *part* is the
+stored data of a document: its encoded units, by chunk.
 
 In: a document split into chunks, and the units that a model has written for some of them. Out, for each document, plain
-data: for each chunk the spans of its units, or the number of units written by a model instead. A unit is a sentence of
-prose, a list item, or a table row. Sentences and items need at least four words. A chunk without any is a single unit.
+data: for each chunk the spans of its units, or the number of units written by a model instead. Sentences and items need
+at least four words. A chunk without any is a single unit.
 
 The text embedded is the title, the headings and the sentence. This context shows who a sentence refers to; in the
 paper, a model writes full names into the sentence for this purpose. A chunk with one unit is not embedded twice.
@@ -61,7 +63,7 @@ class DocumentUnitSpans(NamedTuple):
 
 
 def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
-    """Encode the units (sentences or clauses) of a document as a list with one item for each chunk.
+    """Encode the units of a document as a list with one item for each chunk.
 
     The item of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it is a list with, for
     each unit, the distance from the end of the previous unit and the length, in bytes. For a clause with a separate
@@ -83,7 +85,7 @@ def encode_units(units: DocumentUnitSpans, chunks: Sequence[ChunkSpan]) -> Any:
 
 
 def decode_units(rows: Any, starts: Sequence[int]) -> DocumentUnitSpans:
-    """Decode the units (sentences) of a document: for each chunk, the spans, or the number that a model wrote.
+    """Decode the units of a document: for each chunk, the spans, or the number that a model wrote.
 
     ``rows`` is the result of :func:`encode_units`, with an item for each chunk. ``starts`` has the byte offset at which
     each chunk starts.
@@ -96,7 +98,7 @@ def decode_units(rows: Any, starts: Sequence[int]) -> DocumentUnitSpans:
 
 
 def decode_spans(row: Any, chunk_start: int) -> list[UnitSpan]:
-    """Decode the spans (ranges of bytes) of the units (sentences) of one chunk.
+    """Decode the spans (ranges of bytes) of the units of one chunk.
 
     ``row`` has two integers per unit, or four if the unit has a separate subject, as :func:`encode_units` documents.
     ``chunk_start`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units; ``row``
@@ -116,7 +118,7 @@ def decode_spans(row: Any, chunk_start: int) -> list[UnitSpan]:
 
 
 def count_units(encoded: Any) -> int:
-    """Return the number of units (sentences) of one chunk, given their encoded form.
+    """Return the number of units of one chunk, given their encoded form.
 
     The form is the number of units that a model wrote, or a list of integers: two per unit, or four if the unit has a
     separate subject.
@@ -130,7 +132,7 @@ def count_units(encoded: Any) -> int:
 
 
 def render_unit(source_text: str) -> str:
-    """Return the plain text of a unit (a sentence, list item or table row) without list marker, emphasis and links.
+    """Return the plain text of a unit without list marker, emphasis and links.
 
     Commas separate the cells of a table row. Sound annotations of a transcript are removed.
     """
@@ -143,12 +145,12 @@ def render_unit(source_text: str) -> str:
 
 
 def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
-    """Return the text to embed for a unit (sentence): its document's title (None: no title), headings, and its text."""
+    """Return the text to embed for a unit: its document's title (None: no title), headings, and its text."""
     return ". ".join([*dict.fromkeys(heading for heading in [title, *headings] if heading), text])
 
 
 class UnitDerivation(Derivation):
-    """The derivation of units (sentences or clauses, each with a vector) from a document."""
+    """The derivation of units from a document."""
 
     name = "units"
     version = 1
@@ -183,7 +185,7 @@ class UnitDerivation(Derivation):
         return encode_units(units, document.chunks)
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """Return the texts to embed for the units (sentences or clauses) of a document, in order.
+        """Return the texts to embed for the units of a document, in order.
 
         ``part`` has the encoded units of each chunk. A unit gets its title and headings before its text. The only unit
         of a chunk gets the same text as the chunk, so that it is embedded only once. A chunk without spans has units
@@ -202,7 +204,7 @@ class UnitDerivation(Derivation):
         return texts
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """Yield a message for CHECK for each mismatch of a document with ``part``, its encoded units (sentences)."""
+        """Yield a message for CHECK for each mismatch of a document with ``part``, its encoded units."""
         if len(part) != len(document.chunks):
             yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return
@@ -229,7 +231,7 @@ def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
 
 
 def render_span(text: bytes, span: UnitSpan) -> str:
-    """Return the unit (sentence) at ``span`` of a text as plain text, after its subject if the subject is elsewhere."""
+    """Return the unit at ``span`` of a text as plain text, after its subject if the subject is elsewhere."""
     unit_text = render_unit(text[span.start : span.end].decode())
     if span.subject is None:
         return unit_text

@@ -1,4 +1,5 @@
-"""The part of the graph of units and entities that a search has read so far.
+"""The part of the graph of units and entities that a search has read so far. A *unit* is a sentence with its own
+vector; its *row* is its number in this graph. The *key* of an entity is its name in normal form.
 
 In: requests for the units of a state (:mod:`.unit_requests`). Out: the units of entities as rows of one matrix. Each
 row has the entities that the unit mentions, its cosine with the question, and the question's words in it. Everything is
@@ -47,7 +48,7 @@ class UnitGraph:
     """
 
     def __init__(self, query: Query, weights: TermWeights) -> None:
-        """Create a graph without units (sentences); ``weights`` are the BM25 weights of the question's words."""
+        """Create a graph without units; ``weights`` are the BM25 weights of the question's words."""
         self._query = query
         self._reader = query.reading
         self._stem: Callable[[str], str] = query.stem
@@ -73,11 +74,11 @@ class UnitGraph:
 
     @property
     def num_chunks(self) -> int:
-        """The number of chunks whose units (sentences) were read."""
+        """The number of chunks whose units were read."""
         return len(self._known_chunks)
 
     def get_entity_rows(self, entities: Iterable[int]) -> Mapping[int, UnitRows]:
-        """Return, for each entity, the row numbers of the units (sentences) that mention it.
+        """Return, for each entity, the row numbers of the units that mention it.
 
         Units that are not cached are read.
         """
@@ -86,7 +87,7 @@ class UnitGraph:
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
     def load_entity_units(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> None:
-        """Read the units (sentences) that mention some entities, in one batch, for :meth:`get_entity_rows`.
+        """Read the units that mention some entities, in one batch, for :meth:`get_entity_rows`.
 
         They come from the ``max_chunks`` chunks of each entity that are nearest to the question. The units of an entity
         are cached, so they are read only once.
@@ -102,14 +103,14 @@ class UnitGraph:
                 self._rows_by_entity[entity] = np.array([self._rows_by_id[id] for id in ids], np.int64)
 
     def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnitsRequest:
-        """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question, by vector.
+        """Return a request for the ``count`` units of ``chunks`` nearest to the question, by vector.
 
         The answer also has the units of these chunks that the graph does not have yet.
         """
         return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, answer: NearestUnitsAnswer) -> list[tuple[int, float]]:
-        """Add the units (sentences) that a search has found to the graph; return the units nearest to the question.
+        """Add the units that a search has found to the graph; return the units nearest to the question.
 
         They are returned as (row of the unit in the graph, cosine), the nearest first. Reads their texts and entities.
         """
@@ -122,7 +123,7 @@ class UnitGraph:
         return list(zip(rows, answer.cosines, strict=True))
 
     def load_entities(self, rows: Iterable[int]) -> None:
-        """Read the entities that the units (sentences) in some rows mention, in one batch, for :meth:`get_entities`."""
+        """Read the entities that the units in some rows mention, in one batch, for :meth:`get_entities`."""
         missing_rows = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing_rows:
             self._add_entities(
@@ -130,7 +131,7 @@ class UnitGraph:
             )
 
     def get_entities(self, row: int) -> list[int]:
-        """Return the entities in a unit (sentence), sorted by key; :meth:`load_entities` must have read them.
+        """Return the entities in a unit, sorted by key; :meth:`load_entities` must have read them.
 
         ``row`` is the row number of the unit in this graph.
         """
@@ -145,7 +146,7 @@ class UnitGraph:
         return self._keys[entity]
 
     def load_contents(self, rows: Iterable[int]) -> None:
-        """Read the texts and headings of the units (sentences) in some rows into the cache, in one batch.
+        """Read the texts and headings of the units in some rows into the cache, in one batch.
 
         :meth:`get_text` and :meth:`get_word_mask` need them.
         """
@@ -155,11 +156,11 @@ class UnitGraph:
             self._contents.update(zip(missing_rows, contents, strict=True))
 
     def get_text(self, row: int) -> str:
-        """Return the text of the unit (sentence) in a row; :meth:`load_contents` must have read it."""
+        """Return the text of the unit in a row; :meth:`load_contents` must have read it."""
         return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
-        """Return a bit mask of the question's words in the unit (sentence) of a row, its headings and title; cached.
+        """Return a bit mask of the question's words in the unit of a row, its headings and title; cached.
 
         Bit i is set if the i-th word is present. :meth:`load_contents` must have read the unit.
         """
@@ -188,12 +189,12 @@ class UnitGraph:
         return fraction
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
-        """Return a key that breaks ties: the document key of a row's unit (sentence), and its number there."""
+        """Return a key that breaks ties: the document key of a row's unit, and its number there."""
         _, number = split_vector_id(self.ids[row])  # the id of a unit packs its document and its number
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
-        """Return the dot products of the vectors of units (sentences) with ``vector``, which has any length.
+        """Return the dot products of the vectors of units with ``vector``, which has any length.
 
         ``rows`` are the row numbers of the units in this graph.
         """
@@ -201,13 +202,13 @@ class UnitGraph:
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:
-        """Store the entities that units (sentences) mention: a group for each unit's row."""
+        """Store the entities that units mention: a group for each unit's row."""
         for row, entities in zip(rows, groups, strict=True):
             self.add_keys(entities)
             self._entities_by_row[row] = [entity for entity, _ in entities]
 
     def _add_units(self, batch: UnitBatch) -> None:
-        """Append the units (sentences) of a batch as new rows of the graph, and mark their chunks as read."""
+        """Append the units of a batch as new rows of the graph, and mark their chunks as read."""
         self._known_chunks.update(batch.chunks)
         if not batch.units:
             return

@@ -1,7 +1,9 @@
-"""The read requests of a path search: units of a state with their vectors, texts and mentioned entities.
+"""The read requests of a path search: units of a state with their vectors, texts and mentioned entities. A *unit* is a
+sentence with its own vector. An *edge* joins an entity and a chunk that mentions it; its *flags* say how. *Known*
+chunks are those whose units the caller has already read.
 
 In: entities, chunks or units found before, and the vector of a question. Out: units with their vectors, their texts,
-and the entities that they mention. A unit is a sentence with its own vector.
+and the entities that they mention.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class UnitAvailabilityRequest(ReadRequest[UnitAvailability]):
     """A request for the availability of the ``units`` index."""
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return whether the ``units`` index (sentences with vectors) exists, and whether it covers every document."""
+        """Return whether the ``units`` index exists, and whether it covers every document."""
         units = state.get_part(UNITS)
         return UnitAvailability(units.is_present, units.is_complete)
 
@@ -68,13 +70,13 @@ class UnitBatch(NamedTuple):
 
 
 def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUnit]]:
-    """Return the units (sentences or clauses) of each chunk, by chunk id, in ascending order of the ids."""
+    """Return the units of each chunk, by chunk id, in ascending order of the ids."""
     ordered_chunks = sorted(chunks)
     return dict(zip(ordered_chunks, state.get_part(UNITS).list_chunk_units(ordered_chunks), strict=True))
 
 
 def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]], known_chunks: Set[int]) -> UnitBatch:
-    """Return the units (sentences or clauses) of the chunks that are not in ``known_chunks``, with their vectors."""
+    """Return the units of the chunks that are not in ``known_chunks``, with their vectors."""
     reader = state.get_part(UNITS)
     chunks = [chunk for chunk in units_by_chunk if chunk not in known_chunks]
     units = [unit for chunk in chunks for unit in units_by_chunk[chunk]]
@@ -84,7 +86,7 @@ def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]]
 
 
 class NearestUnitsAnswer(NamedTuple):
-    """The ids and cosines of the nearest units (sentences), best first; ``batch`` has all units of their chunks.
+    """The ids and cosines of the nearest units, best first; ``batch`` has all units of their chunks.
 
     Chunks that the caller already knows are omitted from ``batch``.
     """
@@ -106,7 +108,7 @@ class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> NearestUnitsAnswer:
-        """Return the units (sentences or clauses) of some chunks nearest to a vector, and all units of their chunks.
+        """Return the units of some chunks nearest to a vector, and all units of their chunks.
 
         This is the knowledge anchoring of CUE-RAG (Algorithm 4): a path search starts at these units. Units of
         ``known_chunks`` are not read again.
@@ -120,7 +122,7 @@ class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
 
 
 class EntityUnitsAnswer(NamedTuple):
-    """The ids of the units (sentences) that mention each entity; ``batch`` has all units of their chunks.
+    """The ids of the units that mention each entity; ``batch`` has all units of their chunks.
 
     Chunks that the caller already knows are omitted from ``batch``.
     """
@@ -142,7 +144,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:
-        """Return the units (sentences or clauses) that mention each entity, and all units of their chunks.
+        """Return the units that mention each entity, and all units of their chunks.
 
         Only the ``max_chunks`` chunks of an entity that are nearest to the question are read. The units of
         ``known_chunks`` are listed without their records and vectors.
@@ -163,11 +165,11 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
-        """Return the ids of the chunks whose units (sentences) are in ``answer``."""
+        """Return the ids of the chunks whose units are in ``answer``."""
         return answer.batch.chunks
 
     def _read_edge_flags(self, state: State) -> dict[int, _EdgeFlagsByChunk]:
-        """Return, by entity, the chunks whose units (sentences) can mention it, each with the flags of its edge.
+        """Return, by entity, the chunks whose units can mention it, each with the flags of its edge.
 
         The edge is the edge of the passage graph between entity and chunk. Its flags say how the chunk mentions the
         entity. A chunk is returned if it mentions the entity in its title, or with a capital in the text, and if the
@@ -201,7 +203,7 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
 def _list_mentioning_units(
     state: State, entity: int, units: Sequence[StoredUnit], edge_flags: int
 ) -> Sequence[StoredUnit]:
-    """Return the units (sentences) of a chunk that mention an entity, or all if the document's title mentions it.
+    """Return the units of a chunk that mention an entity, or all if the document's title mentions it.
 
     ``edge_flags`` say how the chunk names the entity, such as in its title or in lower case.
     """
@@ -212,7 +214,7 @@ def _list_mentioning_units(
 
 
 class UnitContent(NamedTuple):
-    """The text of a unit (sentence), the title of its document (None: no title), and the headings above it.
+    """The text of a unit, the title of its document (None: no title), and the headings above it.
 
     The outermost heading comes first.
     """
@@ -223,12 +225,12 @@ class UnitContent(NamedTuple):
 
 
 class UnitContentsRequest(ReadRequest[list[UnitContent]]):
-    """A request for the texts of units (sentences or clauses), with the title and the headings above each."""
+    """A request for the texts of units, with the title and the headings above each."""
 
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[UnitContent]:
-        """Return the text of each unit (sentence), with its title and headings, in the order of the ids."""
+        """Return the text of each unit, with its title and headings, in the order of the ids."""
         units = state.get_part(UNITS)
         texts, stored_units = units.list_texts(self.ids), units.get(self.ids)
         # The document and section of each chunk; section -1 is the text before the first heading.
@@ -253,12 +255,12 @@ class KeyedEntity(NamedTuple):
 
 
 class MentionedEntitiesRequest(ReadRequest[list[list[KeyedEntity]]]):
-    """A request for the entities in each unit (sentence or clause) and in the title of its document, sorted by key."""
+    """A request for the entities in each unit and in the title of its document, sorted by key."""
 
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[list[KeyedEntity]]:
-        """Return the entities that each unit (sentence) mentions, sorted by key."""
+        """Return the entities that each unit mentions, sorted by key."""
         return _sort_by_key(state, state.get_part(UNITS).list_entities(self.ids))
 
 

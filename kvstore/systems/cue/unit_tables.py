@@ -1,4 +1,7 @@
-"""The SQL tables ``units`` and ``unit_mentions``."""
+"""The SQL tables ``units`` and ``unit_mentions``. A *unit* is a sentence, clause, list item or table row with its own
+vector. A row of ``units`` is a :class:`.StoredUnit`, and a row of ``unit_mentions`` a unit with an entity that it
+mentions.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ from .units import UNITS, StoredUnit, Units
 
 
 def _get_units(reader: TableReader) -> Units:
-    """Return the reader of the units (sentences or clauses) in the store that an SQL table shows."""
+    """Return the reader of the units in the store that an SQL table shows."""
     return reader.state.get_part(UNITS)
 
 
 def _read_document_units(state: State, document: int) -> list[StoredUnit]:
-    """Return all units (sentences) of a document, in text order."""
+    """Return all units of a document, in text order."""
     chunks = list(state.documents.get(document).chunk_ids())
     return [unit for units in state.get_part(UNITS).list_chunk_units(chunks) for unit in units]
 
 
 def _iter_document_units(reader: TableReader, documents: Iterable[int]) -> TableRows:
-    """Yield the units (sentences or clauses) of the documents with these ids; nothing without the ``units`` index."""
+    """Yield the units of the documents with these ids; nothing without the ``units`` index."""
     if not _get_units(reader).is_present:
         return
     for document in documents:
@@ -37,12 +40,12 @@ def _iter_document_ids(reader: TableReader) -> Iterator[int]:
 
 
 def _iter_units_by_document_key(reader: TableReader, key: str) -> TableRows:
-    """Yield the units (sentences) of the document with this key; nothing if there is no such document."""
+    """Yield the units of the document with this key; nothing if there is no such document."""
     return _iter_document_units(reader, iter_optional(reader.find_document(key)))
 
 
 def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
-    """Yield the units (sentences) of a chunk; nothing if the chunk or the ``units`` index does not exist."""
+    """Yield the units of a chunk; nothing if the chunk or the ``units`` index does not exist."""
     units = _get_units(reader)
     is_valid_id = 0 <= chunk < 1 << 64
     if not units.is_present or not is_valid_id or reader.state.chunks.find(chunk) is None:
@@ -51,7 +54,7 @@ def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
 
 
 def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:
-    """Return the headings above a unit (sentence), joined by " > ", or None if there are none."""
+    """Return the headings above a unit, joined by " > ", or None if there are none."""
     section = reader.state.chunks.get(unit.chunk).section
     return " > ".join(build_heading_path(reader.get_sections(unit.document), section)) or None
 
@@ -77,7 +80,7 @@ UNIT_TABLE = SqlTable(
 
 
 class _UnitMention(NamedTuple):
-    """A row of the ``unit_mentions`` SQL table: a unit (a sentence or clause), and an entity that it mentions."""
+    """A row of the ``unit_mentions`` SQL table: a unit, and an entity that it mentions."""
 
     unit: StoredUnit
     entity: int

@@ -1,4 +1,6 @@
-"""The units of a state: their spans, texts and vectors, and the entities that they mention.
+"""The units of a state: their spans, texts and vectors, and the entities that they mention. A *unit* is a sentence,
+clause, list item or table row with its own vector, or a statement that a model wrote instead. A chunk's *ordinal* is
+its number in its document; a unit's *number* counts in chunk or document.
 
 In: a state. Out: :class:`Units`, by ``state.get_part(UNITS)``. The edges between units and entities are not stored,
 but computed from the mentions of a chunk that lie in the unit's span, and from the document's title.
@@ -57,7 +59,7 @@ class StoredUnit(NamedTuple):
 
 
 class _DocumentUnits:
-    """The units (sentences or clauses) of a document, which are decoded on demand.
+    """The units of a document, which are decoded on demand.
 
     ``counts`` has the number of units of each chunk, and ``unit_offsets`` the number of units before each chunk.
     """
@@ -69,7 +71,7 @@ class _DocumentUnits:
         chunk_records: Sequence[ChunkRecord],
         derived_part: DerivedPart | None,
     ) -> None:
-        """Store a document's record and chunks, and read the units (sentences or clauses) that a model wrote for it.
+        """Store a document's record and chunks, and read the units that a model wrote for it.
 
         ``derived_part`` has the encoded units and the locations of their vectors; None if the document has no units.
         """
@@ -91,7 +93,7 @@ class _DocumentUnits:
             self.written_units = self._read_written_units(state)
 
     def _read_written_units(self, state: State) -> dict[int, PassageTexts]:
-        """Return the units (sentences) that a language model wrote, and its name, by the ordinal of their chunk."""
+        """Return the units that a language model wrote, and its name, by the ordinal of their chunk."""
         value = WRITTEN_UNITS.find(state, self.record.key)
         if value is None:
             return {}
@@ -101,18 +103,18 @@ class _DocumentUnits:
         return {ordinal: chunk_texts for ordinal, chunk_texts in texts_by_ordinal if chunk_texts is not None}
 
     def find_chunk_ordinal(self, number: int) -> int:
-        """Return the ordinal of the chunk that contains a unit (sentence), given its number in the document, from 0."""
+        """Return the ordinal of the chunk that contains a unit, given its number in the document, from 0."""
         return bisect_right(self.unit_offsets, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
-        """Return the spans of the units (sentences) of a chunk, by its ordinal; empty if a model wrote them; cached."""
+        """Return the spans of the units of a chunk, by its ordinal; empty if a model wrote them; cached."""
         spans = self._spans.get(ordinal)
         if spans is None:
             spans = self._spans[ordinal] = decode_spans(self._rows[ordinal], self.chunk_records[ordinal].start)
         return spans
 
     def list_units(self, ordinal: int) -> list[StoredUnit]:
-        """Return the units (sentences) of the chunk with this ordinal, in order of the text."""
+        """Return the units of the chunk with this ordinal, in order of the text."""
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
@@ -131,10 +133,10 @@ class _DocumentUnits:
 
 
 class Units:
-    """The units (sentences or clauses with vectors) in one state of the store; caches the units that were read."""
+    """The units in one state of the store; caches the units that were read."""
 
     def __init__(self, state: State) -> None:
-        """Create a reader of the units (sentences) in ``state``, a state of the store; they are read on demand."""
+        """Create a reader of the units in ``state``, a state of the store; they are read on demand."""
         self._state = state
         self._parts = state.get_derived_parts(UNIT_DERIVATION)
         #: Caches: units and title entities by document, and the positions of names by chunk.
@@ -145,7 +147,7 @@ class Units:
 
     @cached_property
     def _derivation(self) -> StoredDerivation | None:
-        """The derivation of the store's ``units`` index (of sentences); None if it is missing or being dropped."""
+        """The derivation of the store's ``units`` index; None if it is missing or being dropped."""
         stored_derivations = list_stored_derivations(self._state.lmdb)
         unit_derivations = (stored for stored in stored_derivations if stored.derivation is UNIT_DERIVATION)
         return next((stored for stored in unit_derivations if stored.is_maintained), None)
@@ -157,22 +159,22 @@ class Units:
 
     @property
     def is_complete(self) -> bool:
-        """True if the ``units`` index exists and has the units (sentences or clauses) of every document."""
+        """True if the ``units`` index exists and has the units of every document."""
         return self._derivation is not None and not self._derivation.unbuilt_documents
 
     @cached_property
     def count(self) -> int:
-        """The number of units (sentences with vectors) in the store."""
+        """The number of units in the store."""
         return self._parts.vectors.count_vectors()
 
     def list_chunk_units(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
-        """Return the units (sentences or clauses) of each chunk, in order of the text."""
+        """Return the units of each chunk, in order of the text."""
         records = self._state.chunks.get_many(chunks)
         documents = self._load_document_units(record.document for record in records)
         return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
-        """Return the units (sentences or clauses) with these ids, in the same order."""
+        """Return the units with these ids, in the same order."""
         split_ids = list(map(split_vector_id, ids))  # (document, number of the unit in it)
         documents = self._load_document_units(document for document, _ in split_ids)
         units = []
@@ -184,22 +186,22 @@ class Units:
         return units
 
     def list_texts(self, ids: Iterable[int]) -> list[str]:
-        """Return the texts of the units (sentences) with these ids, in the same order, without markup."""
+        """Return the texts of the units with these ids, in the same order, without markup."""
         return [self._get_unit_text(unit) for unit in self.get(ids)]
 
     def get_documents(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
-        """Return the records of documents, by id; also reads and caches their units (sentences or clauses)."""
+        """Return the records of documents, by id; also reads and caches their units."""
         document_ids = dict.fromkeys(documents)
         documents_by_id = self._load_document_units(document_ids)
         return {document: documents_by_id[document].record for document in document_ids}
 
     def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
-        """Return the document of a unit (sentence), and the index of its section (-1: before the first heading)."""
+        """Return the document of a unit, and the index of its section (-1: before the first heading)."""
         document = self._get_document_units(unit.document)
         return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
     def get_vectors(self, ids: Sequence[int]) -> Matrix:
-        """Return the vectors, of length 1, of the units (sentences) with these ids, shape (n, dimension)."""
+        """Return the vectors, of length 1, of the units with these ids, shape (n, dimension)."""
         split_ids = list(map(split_vector_id, ids))  # (document, number of the unit in it)
         documents = self._load_document_units(document for document, _ in split_ids)
         return self._parts.vectors.gather(
@@ -207,7 +209,7 @@ class Units:
         )
 
     def find_nearest(self, vector: Vector, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
-        """Return the ids and cosines of the ``count`` units (sentences or clauses) nearest to a vector, best first.
+        """Return the ids and cosines of the ``count`` units nearest to a vector, best first.
 
         With ``chunks``, only their units are compared; None: all units. Ties are in order of document key and position.
         """
@@ -230,14 +232,14 @@ class Units:
         )
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
-        """Return, for each of these units (sentences), the entities in it or in its document's title, ascending."""
+        """Return, for each of these units, the entities in it or in its document's title, ascending."""
         units = self.get(ids)
         # Names are recognized in the text of a unit that a model wrote; the names in other units are stored by chunk.
         self.load_names(unit.chunk for unit in units if unit.source == RULE)
         return [sorted({*self._find_entities(unit), *self._get_title_entities(unit.document)}) for unit in units]
 
     def list_entity_units(self, entity: int, chunks: Iterable[int]) -> list[int]:
-        """Return the ids of the units (sentences) of ``chunks`` whose text or document title mentions an entity.
+        """Return the ids of the units of ``chunks`` whose text or document title mentions an entity.
 
         They are in the order of the chunks.
         """
@@ -269,7 +271,7 @@ class Units:
         return self._load_document_units([document])[document]
 
     def _load_document_units(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
-        """Return a cache of units (sentences or clauses) by document id that has all these documents.
+        """Return a cache of units by document id that has all these documents.
 
         Documents missing from the cache are read in one batch. If the cache would be too large, all other documents
         are removed from it.
@@ -288,12 +290,12 @@ class Units:
         return cache
 
     def _get_sort_key(self, id: int) -> tuple[str, int]:
-        """Return a key that breaks ties: the document key of the unit (sentence) with this id, and its number there."""
+        """Return a key that breaks ties: the document key of the unit with this id, and its number there."""
         document, number = split_vector_id(id)
         return self._get_document_units(document).record.key, number
 
     def _get_unit_text(self, unit: StoredUnit) -> str:
-        """Return the text of a unit (sentence): a model's text, or the document's text at its spans without markup."""
+        """Return the text of a unit: a model's text, or the document's text at its spans without markup."""
         document = self._get_document_units(unit.document)
         ordinal = document.ordinals[unit.chunk]
         spans = document.get_spans(ordinal)
@@ -303,7 +305,7 @@ class Units:
         return render_span(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> set[int]:
-        """Return the entities that the own text of a unit (a sentence) mentions as names, not only in lower case.
+        """Return the entities that the own text of a unit mentions as names, not only in lower case.
 
         A sentence of a chunk has the stored mentions of the chunk in its span. The text of a unit that a model wrote
         has no stored mentions, so its names are recognized here.
@@ -335,7 +337,7 @@ class Units:
         )
 
     def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """Yield (entity, start, end) for each name in the chunk of a unit (sentence) that is not part of a longer name.
+        """Yield (entity, start, end) for each name in the chunk of a unit that is not part of a longer name.
 
         Start and end are byte offsets in the document's text. With ``entity``, only its names are yielded (None: all
         names).
@@ -367,7 +369,7 @@ class Units:
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
-    """Return the byte range of a unit (a sentence or clause), then the range of its subject if it has one outside."""
+    """Return the byte range of a unit, then the range of its subject if it has one outside."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 
@@ -389,12 +391,12 @@ def _select_best(scores: list[tuple[int, float]], count: int) -> list[tuple[int,
 
 
 class _UnitsPart:
-    """The part of a store's state that reads units (sentences); :meth:`State.get_part` caches its reader."""
+    """The part of a store's state that reads units; :meth:`State.get_part` caches its reader."""
 
     name = "units"
 
     def read(self, state: State) -> Units:
-        """Return a new reader of the units (sentences or clauses) in a state of the store."""
+        """Return a new reader of the units in a state of the store."""
         return Units(state)
 
 

@@ -1,4 +1,6 @@
-"""Units written by a language model: short statements that are understandable alone (CUE-RAG, section 3.1).
+"""Units written by a language model: short statements that are understandable alone (CUE-RAG, section 3.1). They
+replace the sentences of a chunk. A *passage* is a chunk as a prompt shows it, with title and headings. The *retry
+prompt* is sent after an invalid answer.
 
 In: the chunks of a document. On disk: table ``unit_texts``. Out: the statements of each chunk, which replace its
 sentences as units. The prompt is kvstore's; it asks for the same as the paper's: simple sentences, full

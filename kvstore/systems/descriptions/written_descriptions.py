@@ -1,4 +1,6 @@
-"""Descriptions of entities that a language model writes from chunks (GraphRAG, section 3.1.2: element instances).
+"""Descriptions of entities that a language model writes from chunks (GraphRAG, section 3.1.2: element instances). A
+*description* is a sentence about an entity, stored as name, tab and sentence. A *passage* is a chunk as a prompt shows
+it, with title and headings.
 
 In: the chunks of a document. On disk: table ``description_texts``. Out: the descriptions of entities, which are rows of
 the ``descriptions`` SQL table, lines in the context of the ``local`` strategy, and sources of the reports that a model

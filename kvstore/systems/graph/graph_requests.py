@@ -1,6 +1,7 @@
-"""Requests of the ``graph`` strategy: the triples of documents, and the existence of an index.
+"""Requests of the ``graph`` strategy: the triples of documents, and the existence of an index. A *triple* (subject,
+relation, object) was imported with a document, or written by a model.
 
-In: chunks. Out: the triples of their documents, imported or written by a model, in order of the chunks.
+In: chunks. Out: the triples of their documents, in order of the chunks.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A bias of the walk toward the chunks of an entity that match what the question asks about it.
+"""A bias of the walk (personalized PageRank) toward the chunks of an entity that match what the question asks about it.
+The weight of a step from an entity to a chunk is multiplied by e to the power of strength · the chunk's cosine with the
+question *without its names* / the best chunk's cosine.
 
-Without it, a walk from an entity in many chunks spreads over all of them, whatever the question asks. With it, the
-weight of the step from an entity to a chunk is multiplied by e to the power of strength · the chunk's cosine with the
-question *without its names*, divided by the cosine of the best chunk. This is a topic-sensitive walk (Haveliwala 2002,
-"Topic-Sensitive PageRank"; a biased walk in the terms of Backstrom and Leskovec 2011, "Supervised Random Walks") whose
-topic is the rest of the question. Steps from chunks to entities are unchanged, because the names in a chunk do not
-depend on the question.
+Without it, a walk from an entity in many chunks spreads over all of them, whatever the question asks. This is a
+topic-sensitive walk (Haveliwala 2002, "Topic-Sensitive PageRank"; a biased walk in the terms of Backstrom and Leskovec
+2011, "Supervised Random Walks") whose topic is the rest of the question. Steps from chunks to entities are unchanged,
+because the names in a chunk do not depend on the question.
 
 In: a query and its parts. Out: factors for chunks, or None if the rest of the question cannot distinguish chunks. That
     happens if the question has no names, or too few words outside its names ("X's husband"), or if the user supplied

@@ -1,6 +1,8 @@
-"""Strategy ``graph``: a walk from the question's names and nearest chunks, combined with relevance to the question.
+"""Strategy ``graph``: a walk from the question's names and nearest chunks, combined with relevance to the question. The
+*walk* is personalized PageRank over chunks and entities (the nodes). A node's *mass* is its probability in the walk.
+The *remainder* is the question without its names.
 
-The walk (personalized PageRank over chunks and entities) starts at the entities in the question. They are weighted by
+The walk starts at the entities in the question. They are weighted by
 how specific they are; compared entities get equal weight. With little weight, it also starts at the best chunks by
 vector and by words, and at triples of the documents of these chunks that share words with the question. From an entity,
 it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches all chunks along a chain of facts,

@@ -1,4 +1,6 @@
-"""Triples that match a question, as starts of a walk (HippoRAG 2, Gutiérrez et al. 2025, section 3.2, by words).
+"""Triples that match a question, as starts of a walk (HippoRAG 2, Gutiérrez et al. 2025, section 3.2, by words). A
+*triple* is (subject, relation, object). Its score is the total rarity (IDF) of the question's words in it. The *mass*
+of a start is the probability that the walk begins there.
 
 In: the chunks nearest to a question, and its terms without the names. The triples of their documents, imported or
 written by a model, are scored by the words they share with the question; rarer words count for more. Out: the entities

@@ -1,4 +1,6 @@
-"""Vectors of entities and communities, and edges weighted by them (ArchRAG: Wang et al. 2025, sections 3.1 and 3.2).
+"""Vectors of entities and communities, and edges weighted by them (ArchRAG: Wang et al. 2025, sections 3.1 and 3.2). A
+*node* is an entity, given by its index in the graph. The *code* of an edge is first node · number of nodes + second.
+Cosines and weights are integers in units of 2^-16.
 
 In: an :class:`~.entity_graph.EntityGraph` and the stored vectors of chunks. Out: the vector of each node, the
 strength-weighted centroid of the chunks that mention it, so nothing new is embedded. Also the edges weighted by cosine,

@@ -1,4 +1,6 @@
-"""The communities of one generation, filtered to what one state contains.
+"""The communities of one build of the index, filtered to what one state of the store contains. A *community* is a group
+of related entities, its *members*; coarse communities contain finer ones. A chunk's *home* is the finest community to
+which most of its names belong, by weight.
 
 In: the rows of one generation of the ``communities`` index, and a state. Out: members, chunks, sentences, texts and
 vectors. Document and chunk ids are never reused, so a deleted chunk is recognized by its missing id. A chunk added

@@ -1,12 +1,14 @@
-"""Construction of communities from a state: their members, their home chunks and their vectors.
+"""Construction of communities (groups of related entities) from a state: members, home chunks and vectors. A *node* is
+an entity, given by its index in the graph. A *partition* has the group of each node at one level. A chunk's *home* is
+the community in which its names have the most weight.
 
 In: a state and options. Out: a :class:`CommunityTree`, a function of documents, edges, aliases and options, and with
 ``neighbours = knn`` also of vectors. Communities are numbered level by level from the coarsest, within a level by their
 smallest member. Nodes and chunks are in the order of the entity graph.
 
 A group of one entity is not a community. A community that the next level does not split exists only at the coarser of
-the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down: the community
-in which its names have the most weight. The weight of a name is its strength in the chunk, divided by
+the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down. The weight of a
+name is its strength in the chunk, divided by
 the square root of the number of chunks that mention it.
 """
 

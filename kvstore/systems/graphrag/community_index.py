@@ -1,6 +1,7 @@
-"""The index of kind ``communities``: REFRESH builds it from one state, and later states read it.
+"""The index of kind ``communities``: REFRESH builds it from one state, and later states read it. A *community* is a
+group of related entities, its members; coarse communities contain finer ones. The rows of one build are a *generation*.
 
-In: a state. On disk: a generation of the rows of :mod:`.community_rows`. Out: :class:`~.communities.Communities`,
+In: a state. On disk: the rows of :mod:`.community_rows`. Out: :class:`~.communities.Communities`,
 the communities filtered to one state.
 """
 

@@ -1,4 +1,5 @@
-"""Partitions of the entities, one for each level, that communities are made from.
+"""Partitions of the entities, one for each level, that communities are made from. A *node* is an entity, given by its
+index in the graph. A *partition* is an array with the group of each node.
 
 In: an :class:`~.entity_graph.EntityGraph`, and with ``neighbours = knn`` the vectors of its nodes. Out: partitions of
 the nodes, the coarsest first. One builder serves both papers, with affinity clustering or with their Leiden algorithm.

@@ -1,6 +1,8 @@
-"""Reports on communities without a language model: sentences of the documents, each with its span.
+"""Reports on communities without a language model: sentences of the documents, each with its span. A report has a
+*summary* and *findings*, sentences that each mention two related members. A *node* is an entity, given by its index in
+the graph; a *relation* is an edge between two nodes.
 
-In: a :class:`~.community_building.CommunityTree` over a state. Out: for every community a *summary* and *findings*. The
+In: a :class:`~.community_building.CommunityTree` over a state. Out: for every community a summary and findings. The
 summary is a set of sentences that together cover most of what its chunks share (:mod:`~kvstore.text.greedy_cover`).
 Each finding is a sentence that mentions both ends of one of the strongest relations between members (Edge et al. 2024,
 section 3.1.4, in which a model writes them).

@@ -1,4 +1,6 @@
-"""Requests of the GraphRAG strategies to the communities and the passage graph of a state.
+"""Requests of the GraphRAG strategies to the communities (groups of related entities) and the passage graph of a state.
+A chunk is assigned to the community in which its names have the most weight; its *share* is the fraction of its names'
+weight that is there.
 
 In: entities, chunks or communities found before, or the vector of a question. Out: their chunks, members, titles and
 sentences, as far as the state contains them. Reports are requested by :class:`~.report_hits.CommunityReportsRequest`,

@@ -1,4 +1,6 @@
-"""Rows of a generation of the ``communities`` index.
+"""Rows of a generation (one build) of the ``communities`` index. A *node* is an entity, given by its index in the
+graph, in order of names. A chunk's *home* is the community in which its names have the most weight; its *share* is the
+fraction of their weight that is there.
 
 In: a :class:`~.community_building.CommunityTree` and its reports. Out: the records of each table, with ids of entities,
 documents and chunks. On disk, keys begin with the number of the generation:

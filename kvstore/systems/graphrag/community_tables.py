@@ -1,4 +1,6 @@
-"""SQL tables of communities, and their properties for DESCRIBE.
+"""SQL tables of communities (groups of related entities), and their properties for DESCRIBE. A community's *key*, such
+as ``1/vienna``, is its level and its first member by name. A community is *visible* if some of its members and chunks
+still exist.
 
 In: one state of a store. Out: rows and properties; empty if the store has no index of kind ``communities``. A report
 written by a model is shown only while all its sources exist; otherwise the remaining extracted sentences are shown.

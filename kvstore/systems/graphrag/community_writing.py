@@ -1,4 +1,6 @@
-"""Prompts for reports on communities, and the checks of a model's answer.
+"""Prompts for reports on communities (groups of related entities), and the checks of a model's answer. A report is
+written from *sources*: spans of documents, and descriptions of members that a model wrote. Its *findings* are
+statements that cite sources by number.
 
 In: a community, with the names of its strongest members and its source spans. Out: a prompt whose answer is a report:
 title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2; the wording is kvstore's).
@@ -65,7 +67,7 @@ def build_report_prompt(
     )
 
     def convert_answer(answer: Any) -> Mapping[str, Any]:
-        """Return the report in a model's answer, without findings (statements) that the sources do not support.
+        """Return the report in a model's answer, without findings that the sources do not support.
 
         Raises ValueError if the title, the summary or all findings are unusable.
         """
@@ -89,7 +91,7 @@ def build_report_prompt(
 
 
 def _build_report_schema(num_sources: int) -> dict[str, Any]:
-    """Return the JSON schema of a report whose findings (statements) cite sources by number, 1 to ``num_sources``."""
+    """Return the JSON schema of a report whose findings cite sources by number, 1 to ``num_sources``."""
     source_schema = {"type": "integer", "minimum": 1, "maximum": num_sources}
     finding_schema = build_object_schema(
         summary=build_text_schema(_MAX_SENTENCE_CHARS),
@@ -160,7 +162,7 @@ def _select_fitting(sources: Iterable[_SourceText], max_tokens: int) -> tuple[li
 def _iter_supported_findings(
     findings: Sequence[Mapping[str, Any]], names: Sequence[str], source_texts: Sequence[_SourceText]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings (statements of a report) that their sources support, with the indexes of the cited spans.
+    """Yield the findings that their sources support, with the indexes of the cited spans.
 
     A model cites a text by its position in ``source_texts``, from 1. A finding may also use the community's ``names``.
     Raises ValueError if there are findings, but no supported one.

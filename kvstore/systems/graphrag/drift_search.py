@@ -1,7 +1,9 @@
-"""Strategy ``drift``: local searches that follow up on the reports of communities (GraphRAG, DRIFT search).
+"""Strategy ``drift``: local searches that follow up on the reports of communities (GraphRAG, DRIFT search). The
+*primer* is the communities nearest to the question. A *local search* ranks the chunks that mention its start entities.
+Each *round* searches for names from the results of the one before.
 
-*Primer*: the communities nearest to the question by vector. *Follow-up*: local searches for the names that the primer
-leads to, in rounds; each round has half the weight of the one before. *Reduce*: the chunks of all searches are merged
+*Follow-up*: local searches for the names that the primer leads to, in rounds; each round has half the weight of the one
+before. *Reduce*: the chunks of all searches are merged
 into one ranking. In the published search a model invents a hypothetical answer to search for and follow-up questions,
 and draws both at random; kvstore uses no randomness. Without a model, the follow-ups are the strongest names of the
 primer that the question does not mention, each searched separately with the question.

@@ -1,4 +1,6 @@
-"""The graph for community detection: entities, the strength of their relations, and the chunks that mention them.
+"""The graph for community detection: entities, the strength of their relations, and the chunks that mention them. A
+*node* is an entity, given by its index in order of names. A *mention* is a chunk and a node; its *bits* say how the
+chunk mentions it. A *degree* is a node's number of chunks.
 
 In: a state, through the stored graph of chunks and entities. Out: an :class:`EntityGraph`, a function of documents,
 edges and aliases. Entities are sorted by normal form, chunks by document key and ordinal. Weights are integers, and

@@ -1,4 +1,5 @@
-"""Leiden communities, as in the published systems (Traag et al. 2019), by graspologic-native.
+"""Leiden communities, as in the published systems (Traag et al. 2019), by graspologic-native. A *partition* is an array
+with the group of each node.
 
 In: edges between nodes. Out: partitions, the finest first. The result of Leiden depends on the numbering of nodes and
 the order of edges. Nodes are therefore numbered by their rank in the caller's order, and edges are sorted. Adding or

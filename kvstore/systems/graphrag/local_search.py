@@ -1,4 +1,6 @@
-"""Strategy ``local``: from the entities in a question to their chunks, relations and communities (GraphRAG).
+"""Strategy ``local``: from the entities in a question to their chunks, relations and communities (GraphRAG). A *start*
+is an entity at which a search begins, with its weight. *Mention bits* say how a chunk mentions an entity, such as in
+the title or only in lower case.
 
 The search starts at the entities that the question mentions. If these are fewer than ``entities``, the entities that
 its nearest chunks mention are added; the published search takes the entities with the nearest descriptions (Edge et al.

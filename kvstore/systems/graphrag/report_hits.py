@@ -1,8 +1,9 @@
-"""Reports of communities as hits: written by a model, or else made of sentences from the documents.
+"""Reports of communities (groups of related entities) as hits: written by a model, or else made of sentences from the
+documents. The *spans* of a report are these sentences, or the sources that the model cites. Reports get a *share* of
+the hits: report n has the rank n / share.
 
-In: requests for the reports of some communities. Out: hits of the kind ``report``, whose spans are the sentences, or
-the sources that the model's findings cite. A model's report is shown only if all documents that it was written from are
-allowed.
+In: requests for the reports of some communities. Out: hits of the kind ``report``. A model's report is shown only if
+all documents that it was written from are allowed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .community_reports import read_spans
 
 
 def require_communities(state: State) -> Communities:
-    """Return the communities (groups of entities) of a store; raises InputError if they are not built yet."""
+    """Return the communities of a store; raises InputError if they are not built yet."""
     communities = bind_index(state, COMMUNITIES)
     if communities is None:
         raise InputError("the index communities is not built yet; run REFRESH INDEX communities to build it")
@@ -123,7 +124,7 @@ def render_reports(state: State, reports: Sequence[ReportSource]) -> list[str]:
 
 
 def _render_model_text(report: Mapping[str, Any]) -> str:
-    """Return the title, the summary and the findings (statements) of a model's report, each on a line."""
+    """Return the title, the summary and the findings of a model's report, each on a line."""
     findings = (f"{finding['summary']} {finding['explanation']}" for finding in report["findings"])
     return "\n".join([report["title"], report["summary"], *findings])
 

@@ -1,4 +1,5 @@
-"""Terms of the titles and reports of communities, as used in word search.
+"""Terms of the titles and reports of communities, as used in word search. A *term* is a stemmed word. The terms of a
+report are one string, in which each is between two spaces and repeated as often as it occurs.
 
 In: texts; at build time, the rows of communities and their reports. Out: a string of terms for each report, stored with
 the communities (:mod:`.community_rows`), so that strategies compare reports without reading them.

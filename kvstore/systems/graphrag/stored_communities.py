@@ -1,4 +1,6 @@
-"""The communities of one generation as they were built.
+"""The communities of one build of the index, as they were built. A *community* is a group of related entities, its
+*members*; coarse communities contain finer ones. A chunk is assigned to the community in which its names have the most
+weight; its *share* is the fraction of their weight there.
 
 In: the rows of one generation of the ``communities`` index (:mod:`.community_rows`). Out: communities, their tree, home
 chunks, terms and vectors, the same for every state. Missing rows raise a CorruptionError.

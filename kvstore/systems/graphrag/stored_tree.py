@@ -1,4 +1,5 @@
-"""The tree of communities of a generation as arrays, for processing a whole level at once.
+"""The tree of communities (groups of related entities) of one build as arrays, for processing a whole level at once.
+Level 0 is the coarsest.
 
 In: the rows of the ``communities`` table. Out: a :class:`StoredTree`; communities are indexes into its arrays. It takes
 about 30 bytes for each community, and is built once for all states that read the generation.

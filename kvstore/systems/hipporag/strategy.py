@@ -1,6 +1,7 @@
 """Strategy ``hipporag``: personalized PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
+The *starts* are the nodes at which the walk begins, each with a *mass*, its relative probability.
 
-A walk over the graph starts at the entities in the question, weighted by how specific they are. If no entity is known,
+The walk starts at the entities in the question, weighted by how specific they are. If no entity is known,
 it starts at the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest
 passage. With that index, the walk also goes between names with nearly the same meaning (section 2.3). Passages are
 ranked only by the probability mass that reaches them. If no name is found, kvstore uses dense search, and the paths say

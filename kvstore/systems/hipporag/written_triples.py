@@ -1,4 +1,6 @@
-"""Triples that a language model extracts from chunks (HippoRAG, section 2.3: open information extraction).
+"""Triples (subject, relation, object) that a language model extracts from chunks (HippoRAG, section 2.3: open
+information extraction). A *passage* is a chunk as a prompt shows it, with title and headings. A stored text is one
+triple, its parts separated by tabs.
 
 In: the chunks of a document. On disk: table ``triple_texts``. Out: triples of the document, in addition to imported
 ones (:mod:`~kvstore.structures.documents.document_triples`). The prompt is kvstore's; the paper's first asks for the

@@ -1,4 +1,6 @@
-"""The bonuses of a chunk in hybrid search: for words close together, headings, entries and numbers.
+"""The bonuses of a chunk in hybrid search: for question words that are close together or in headings, for sections and
+list items that the question names (*entries*), and for its *reference numbers*, such as an invoice number. A *term* is
+a stemmed word; its *rarity* is its IDF weight.
 
 In: a question, the rarities of its terms, and a chunk with its headings and text. Out: a :class:`Bonuses`.
 """

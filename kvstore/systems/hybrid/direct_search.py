@@ -1,4 +1,6 @@
-"""Hybrid search: the chunks most similar to the question, each with one score between 0 and 1.
+"""Hybrid search: chunks with one score, 0 to 1, from *dense* search (cosine of vectors), *lexical* search (BM25) and
+bonuses. The *noise* is the distribution of the cosines of unrelated chunks. The *drop* of a search is how far its
+scores fall from rank 1 to rank 10.
 
 Candidates are the best chunks by cosine and the best by BM25. Each score is divided by the best score of its search, so
 that the two can be added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid

@@ -1,8 +1,10 @@
-"""Clustering as in RAPTOR: Gaussian mixtures whose size minimizes the Bayesian information criterion.
+"""Clustering as in RAPTOR: Gaussian mixtures whose size minimizes the Bayesian information criterion. A *node* is a
+vector to group: of a chunk, or the centroid of a finer group. A *partition* has the group of each vector. A node can be
+in several groups; its *own* group has the nearest centroid.
 
 In: unit vectors in canonical order. Out: partitions, the finest first. As in Sarthi et al. (ICLR 2024, section 3), a
 mixture is fitted to all nodes of a layer, then one within each of its clusters, and again within clusters that are
-too large. A node can belong to several clusters. The resulting clusters are the nodes of the next layer. Principal
+too large. The resulting clusters are the nodes of the next layer. Principal
 components replace the paper's UMAP, whose result depends on the order of its rows even with a fixed seed. Adding or
 removing one document moves every cluster, so REFRESH asks a model for nearly all texts again. ``affinity`` is therefore
 the default.

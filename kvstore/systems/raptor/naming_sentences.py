@@ -1,4 +1,6 @@
-"""Sentences of a store by the entities they mention: the leaves of the second tree of topics.
+"""Sentences of a store by the entities they mention: the leaves of the second tree of topics. A *leaf* is the sentences
+that mention one entity. Chunks are given by their index in canonical order (document key and ordinal), and entities by
+their index in order of names.
 
 In: chunks, and a state with the mentions of entities in them. Out: the sentences of each entity mentioned in at least
 two chunks, in canonical order. The entities are the nodes of the graph for communities: entities mentioned only in

@@ -1,7 +1,9 @@
-"""Requests of ``raptor`` to the trees of a state: nodes with their cosines with the question, and their hits.
+"""Requests of ``raptor`` to the trees of a state: nodes, scored by cosine, and their hits. A *node* is a chunk, an
+*abstract* (a summary of chunks or lower abstracts of one document) or a *topic* (a summarized group of chunks of all
+documents). Its *position* is that of its first chunk.
 
-In: chunks near a question, or nodes found before. Out: the nodes above or below them. A node is a chunk, an abstract or
-a topic; its vector is the vector of the text that a language model wrote about it, or the sum of its chunks' vectors.
+In: chunks near a question, or nodes found before. Out: the nodes above or below them. The vector of a node is the
+vector of the text that a language model wrote about it, or the sum of its chunks' vectors.
 If the query allows only some documents, there are no topics, since topics include text of other documents.
 """
 
@@ -50,7 +52,7 @@ class NodeId(NamedTuple):
 
 
 class TreeNode(NamedTuple):
-    """A node (chunk, abstract or topic) and its cosine with the question.
+    """A node and its cosine with the question.
 
     ``position`` is the position of its first chunk, or None for a topic. ``level`` orders nodes of equal cosine and
     position: chunks first, then abstracts, then topics.
@@ -108,7 +110,7 @@ class ChunkRootsRequest(ReadRequest[list[TreeNode]]):
     def fetch(self, state: State) -> list[TreeNode]:
         """Return the distinct tree roots above the chunks, in order, each with its cosine with the question.
 
-        They are topics or, for a chunk in no topic, the highest abstract (summary) of its document.
+        They are topics or, for a chunk in no topic, the highest abstract of its document.
         """
         reader = _NodeReader(state)
         topics_by_chunk = reader.find_topics(self.chunks)
@@ -138,7 +140,7 @@ class ChildNodesRequest(ReadRequest[list[TreeNode]]):
     def fetch(self, state: State) -> list[TreeNode]:
         """Return the distinct children of tree nodes, with their cosines with the question.
 
-        The nodes are abstracts (summaries in a document) or topics (groups of chunks).
+        The nodes are abstracts or topics.
         """
         reader = _NodeReader(state)
         reader.load_abstracts(node.id.number for node in self.parents if node.id.kind == "abstract")
@@ -166,7 +168,7 @@ class NodeHitsRequest(ReadRequest[list[Hit | None]]):
     nodes: Sequence[TreeNode]
 
     def fetch(self, state: State) -> list[Hit | None]:
-        """Return the hit of each node (chunk, abstract or topic), in order, still without a rank.
+        """Return the hit of each node, in order, still without a rank.
 
         The hit is None for a topic of more than ``_MAX_TOPIC_CHUNKS`` chunks, and for a topic whose source documents
         have all been deleted. An abstract is a summary of chunks of one document.
@@ -181,7 +183,7 @@ class NodeHitsRequest(ReadRequest[list[Hit | None]]):
 
 
 class _NodeReader:
-    """Reads the nodes (chunks, abstracts and topics) of a store's trees; caches the records of abstracts."""
+    """Reads the nodes of a store's trees; caches the records of abstracts."""
 
     def __init__(self, state: State) -> None:
         """Create a reader of tree nodes; it finds no topics if the query has a condition on documents."""
@@ -192,17 +194,17 @@ class _NodeReader:
 
     @property
     def _bound_topics(self) -> Topics:
-        """The topics (groups of chunks) of the store; only for code that handles a topic, so they exist."""
+        """The topics of the store; only for code that handles a topic, so they exist."""
         assert self._topics is not None, "a node is a topic only if there are topics"
         return self._topics
 
     def load_abstracts(self, abstracts: Iterable[int]) -> None:
-        """Read the records of abstracts (summaries) into the cache."""
+        """Read the records of abstracts into the cache."""
         missing_abstracts = list(dict.fromkeys(abstract for abstract in abstracts if abstract not in self._abstracts))
         self._abstracts.update(zip(missing_abstracts, self._state.abstracts.get_many(missing_abstracts), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the abstracts (summaries) above each chunk, from the lowest to the abstract of its document.
+        """Return the abstracts above each chunk, from the lowest to the abstract of its document.
 
         Caches their records.
         """
@@ -219,7 +221,7 @@ class _NodeReader:
         return paths
 
     def find_topics(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the topics (groups of chunks) above each chunk, from both trees.
+        """Return the topics above each chunk, from both trees.
 
         Topics of similar content come first, then topics of related content (sentences about the same entities).
         """
@@ -229,7 +231,7 @@ class _NodeReader:
         return [[*similar, *related] for similar, related in pairs]
 
     def is_root_topic(self, topic: int) -> bool:
-        """True if a topic (group of chunks) has no parent."""
+        """True if a topic has no parent."""
         return self._bound_topics.trees.get_parent(topic) is None
 
     def is_too_broad(self, topic: int) -> bool:
@@ -241,7 +243,7 @@ class _NodeReader:
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
     def list_children(self, node: NodeId) -> list[NodeId]:
-        """Return the children of a node, empty for a chunk; an abstract (summary) must be loaded."""
+        """Return the children of a node, empty for a chunk; an abstract must be loaded."""
         if node.kind == "topic":
             topics = self._bound_topics.list_children(node.number)
             if topics:
@@ -283,7 +285,7 @@ class _NodeReader:
         ]
 
     def _get_level(self, node: NodeId) -> int:
-        """Return a number that orders nodes of equal position: chunks, then abstracts (summaries), then topics."""
+        """Return a number that orders nodes of equal position: chunks, then abstracts, then topics."""
         if node.kind == "topic":
             return _FIRST_TOPIC_LEVEL + int(self._bound_topics.trees.levels[node.number])
         return _CHUNK_LEVEL if node.kind == "chunk" else self._abstracts[node.number].level
@@ -291,8 +293,8 @@ class _NodeReader:
     def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
         """Return two lists parallel to ``nodes``, which are chunks and abstracts: their chunks and their positions.
 
-        The only chunk of a chunk is itself; an abstract (summary) has the chunks below it, ascending. The position is
-        the document key and the ordinal of the first of them. Abstracts must be loaded.
+        The only chunk of a chunk is itself; an abstract has the chunks below it, ascending. The position is the
+        document key and the ordinal of the first of them. Abstracts must be loaded.
         """
         chunks = [number for kind, number in nodes if kind == "chunk"]
         chunk_records = dict(zip(chunks, self._state.chunks.get_many(chunks), strict=True))
@@ -370,7 +372,7 @@ class _NodeReader:
         }
 
     def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
-        """Return the hits of abstracts (summaries), by node id; their spans are the sentences of the abstracts."""
+        """Return the hits of abstracts, by node id; their spans are the sentences of the abstracts."""
         self.load_abstracts(node.id.number for node in nodes)
         abstracts = [self._abstracts[node.id.number] for node in nodes]
         documents = self._state.documents.get_many(abstract.document for abstract in abstracts)

@@ -1,4 +1,6 @@
-"""The chunks of a state in canonical order, and their sentences, as topics are built from them.
+"""The chunks of a state in canonical order (document key and ordinal), and their sentences, as topics are built from
+them. A chunk is given by its *index* in that order. A sentence is given by the index of its chunk and its byte range
+there.
 
 In: a state. On disk: unnamed files (:mod:`...storage.scratch_file`) that hold texts and vectors, since a large store
 has more of them than fit in memory. Out: texts, sentences, sums of vectors, and spans of stored documents. A sentence

@@ -1,7 +1,7 @@
-"""Strategy ``raptor``: retrieval from trees of summaries (RAPTOR, Sarthi et al. 2024).
+"""Strategy ``raptor``: retrieval from trees of summaries (RAPTOR, Sarthi et al. 2024). The tree of a document consists
+of its *abstracts*: summaries of consecutive chunks, and of lower abstracts.
 
-The tree of a document consists of its abstracts: groups of consecutive chunks, and groups of these groups. It is
-updated in the commit that changes the document. There are four modes, two of them from the paper:
+The tree is updated in the commit that changes the document. There are four modes, two of them from the paper:
 
 - ``cover``: a summary of all documents that the query allows (:mod:`.summary`);
 - ``collapsed``: chunks and abstracts in one ranking by cosine (the paper's choice);

@@ -1,4 +1,6 @@
-"""Summaries: sentences of whole documents that together cover most of their content, within a length.
+"""Summaries: sentences of whole documents that together cover most of their content, within a length. They are grouped
+into *parts*, which become hits: ranges of chunks of a document, or *topics* (groups of similar chunks of all
+documents).
 
 In: a query. Out: hits of kind ``summary``, in order of document key and offset, each with the spans of its sentences.
 :mod:`~kvstore.retrieval.cover` chooses the sentences from all allowed documents, as from one text, so content that

@@ -1,4 +1,6 @@
-"""Requests of ``raptor`` for a summary: the sentences to select from, and the parts that group the selected ones.
+"""Requests of ``raptor`` for a summary: the sentences to select from, and the parts that group the selected ones. A
+*part* is a range of chunks. An *abstract* summarizes consecutive chunks of a document, or lower abstracts. A *topic* is
+a group of similar chunks of all documents.
 
 In: limits on what is read, or documents and topics found before. Out: sentences from the documents that the query
 allows, with the documents or the topics that contain them; parts of documents; topics; and the positions of chunks.
@@ -51,9 +53,9 @@ class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     def fetch(self, state: State) -> DocumentCandidates:
         """Return the sentences from which a summary of the documents is selected, and the documents, in order of keys.
 
-        The sentences come from the texts or, if the texts have more than ``max_bytes``, from the lowest abstracts
-        (summaries), or from the highest ones if there are more than ``max_abstracts`` lowest ones. The result also
-        describes its source. With ``near_chunks``, only the documents of these chunks are read.
+        The sentences come from the texts or, if the texts have more than ``max_bytes``, from the lowest abstracts, or
+        from the highest ones if there are more than ``max_abstracts`` lowest ones. The result also describes its
+        source. With ``near_chunks``, only the documents of these chunks are read.
         """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
@@ -258,7 +260,7 @@ class ChunkPositionsRequest(ReadRequest[dict[int, tuple[str, int]]]):
 
 
 def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequence[AbstractRecord]]:
-    """Split adjacent abstracts (summaries) into ``count`` sequences of about the same length, in order."""
+    """Split adjacent abstracts into ``count`` sequences of about the same length, in order."""
     bounds = [len(children) * index // count for index in range(count + 1)]
     return [children[start:end] for start, end in pairwise(bounds)]
 

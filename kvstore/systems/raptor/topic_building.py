@@ -1,4 +1,6 @@
-"""Topics: a tree of groups of chunks of all documents, with extractive summaries (RAPTOR, Sarthi et al. 2024).
+"""Topics: a tree of groups of chunks of all documents, with extractive summaries (RAPTOR, Sarthi et al. 2024). The
+*items* that a level groups are chunks or, in a second tree, *leaves*: the sentences that mention an entity. A
+*partition* (labels) has the group of each item. Level 0 is the finest.
 
 In: the chunks of a state, sorted by document key and ordinal, with their vectors. Out: topics one after another, a
 function of texts and vectors only: the result depends on no seed, id or order of arrival. Groups come from affinity
@@ -9,8 +11,8 @@ from all sentences, coarser topics from the summaries of their children. A chang
 topics and their ancestors. Summaries come from :mod:`.topic_summaries`. This module also computes the digest of the
 text that a model would be shown of a topic.
 
-A second tree has topics of related content. Its finest topics are the sentences that mention one entity, and they are
-grouped upward in the same way (the idea is from SiReRAG, Zhang et al., ICLR 2025).
+A second tree has topics of related content. Its finest topics are the leaves, and they are grouped upward in the same
+way (the idea is from SiReRAG, Zhang et al., ICLR 2025).
 
 A large store has more topics than chunks. Only the groups are held in memory, as arrays, plus the offsets of the
 sentences of the level below. Vectors are held in memory only while they are clustered. All else is in scratch files
@@ -146,7 +148,7 @@ def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
 
 
 def _build_levels(partitions: Sequence[Partition], first_id: int = 0) -> list[_TopicLevel]:
-    """Return a level of topics (groups of chunks) for each partition, finest first; ids count from ``first_id``."""
+    """Return a level of topics for each partition, finest first; ids count from ``first_id``."""
     levels: list[_TopicLevel] = []
     all_labels = [None, *map(renumber_clusters, partitions), None]
     for finer, labels, coarser in zip(all_labels, all_labels[1:], all_labels[2:], strict=False):

@@ -1,4 +1,6 @@
-"""The index of kind ``topics``: building, reading and checking it.
+"""The index of kind ``topics``: building, reading and checking it. A *topic* is a group of similar chunks of all
+documents, with a summary; coarse topics contain finer ones. A second tree has topics of *related content*: sentences
+that mention the same entity.
 
 In: the chunks of a store with their vectors. On disk, in generations: ``topics``, a row for each topic, and
 ``topic_trees``. Out: :class:`~kvstore.systems.raptor.topics.Topics`.
@@ -196,10 +198,7 @@ class TopicIndex(GenerationIndex[Topics]):
         return build_topic_prompt(topics, task.group, max_tokens)
 
     def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
-        """Yield the roots of both trees of topics, of similar and related content, as nodes for ``Store.outline``.
-
-        The topics of related content group sentences about the same entities.
-        """
+        """Yield the roots of both trees of topics, of similar and related content, as nodes for ``Store.outline``."""
         for in_related_tree in (False, True):
             yield from _iter_outline_nodes(topics, topics.list_roots(in_related_tree=in_related_tree))
 
@@ -231,7 +230,7 @@ def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) ->
 
 
 def _iter_outline_nodes(topics: Topics, topic_ids: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield topics (groups of chunks) as nodes of the hierarchy of ``Store.outline``, the largest first.
+    """Yield topics as nodes of the hierarchy of ``Store.outline``, the largest first.
 
     Their children are read on demand.
     """

@@ -1,4 +1,6 @@
-"""The extractive summaries and titles of topics, and the text of each topic that a language model is shown.
+"""The extractive summaries and titles of topics, and the text of each topic that a language model is shown. A *topic*
+is a group of chunks; its *members* are chunks at level 0, and topics of the finer level above. A *span* is (index of a
+chunk, first byte, end) within that chunk.
 
 In: the chunks of a topic, the sentences of an entity, or the summaries of the level below. Out: a :class:`TopicDraft`
 with sentences that together cover most of what its members share, and a title of characteristic words.

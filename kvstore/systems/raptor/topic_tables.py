@@ -1,4 +1,6 @@
-"""SQL tables of topics: ``topics`` and ``topic_members``.
+"""SQL tables of topics: ``topics`` and ``topic_members``. A *topic* is a group of similar chunks of all documents, with
+a summary; coarse topics contain finer ones. A second tree has topics of related content: sentences that mention the
+same entity.
 
 In: one state of the store. Out: rows; no rows if the index does not exist.
 """

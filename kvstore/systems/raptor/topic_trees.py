@@ -1,4 +1,6 @@
-"""The trees of topics of a generation as arrays: the parent of each topic, and the chunks of the leaf topics.
+"""The trees of topics of one build as arrays. A *topic* is a group of chunks, given by its index; *leaf* topics are
+those of level 0, the finest. The tree of *similar* content groups chunks by their vectors, and the tree of *related*
+content groups sentences that mention the same entity.
 
 In: topics, one after another, or the rows of the ``topic_trees`` table. Out: these rows, or :class:`StoredTopicTrees`;
 topics are indexes into its arrays. It takes about 20 bytes for each topic and 20 for each chunk, and is read once for
@@ -70,18 +72,15 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """Two trees of topics in parallel arrays: of similar content (chunks), then of related content.
-
-    The topics of related content consist of sentences about the same entities.
-    """
+    """Two trees of topics in parallel arrays: of similar content (chunks), then of related content (sentences)."""
 
     def __init__(
         self, levels: npt.NDArray[np.uint8], parents: IntArray, sizes: IntArray, chunks: Ids, similar_count: int
     ) -> None:
         """Store arrays indexed by topic: its level, its parent (:data:`ROOT`: none) and its number of chunks.
 
-        ``chunks`` has the chunks of the topics of level 0 (leaf topics), one topic after another. The first
-        ``similar_count`` topics are the tree of similar content, and the others the tree of related content.
+        ``chunks`` has the chunks of the topics of level 0, one topic after another. The first ``similar_count`` topics
+        are the tree of similar content, and the others the tree of related content.
         """
         self.levels = levels
         self.parents = parents
@@ -129,21 +128,21 @@ class StoredTopicTrees:
         return topic >= self.similar_count
 
     def get_parent(self, topic: int) -> int | None:
-        """Return the parent of a topic (group of chunks), or None for a root."""
+        """Return the parent of a topic, or None for a root."""
         parent = int(self.parents[topic])
         return None if parent == ROOT else parent
 
     def list_level(self, level: int, *, in_related_tree: bool) -> TopicIds:
         """Return the topics at a level of one tree.
 
-        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
+        ``in_related_tree`` selects the tree of related content, else that of similar content.
         """
         return np.flatnonzero(self._mask_tree(in_related_tree) & (self.levels == level))
 
     def list_roots(self, *, in_related_tree: bool) -> TopicIds:
         """Return the topics without a parent in one tree.
 
-        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
+        ``in_related_tree`` selects the tree of related content, else that of similar content.
         """
         return np.flatnonzero(self._mask_tree(in_related_tree) & (self.parents == ROOT))
 
@@ -153,22 +152,22 @@ class StoredTopicTrees:
         return children
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the chunks of a topic of level 0 (leaf topic), in order of document keys and ordinals."""
+        """Return the chunks of a topic of level 0, in order of document keys and ordinals."""
         start = self._stops[topic - 1] if topic else 0
         chunks: list[int] = self._chunks[start : self._stops[topic]].tolist()
         return chunks
 
     def iter_leaves(self, topic: int) -> Iterator[int]:
-        """Yield the leaf topics (of level 0) at or below a topic (group of chunks)."""
+        """Yield the leaf topics at or below a topic."""
         if self.levels[topic] == 0:
             yield topic
         for child in self.list_children(topic):
             yield from self.iter_leaves(child)
 
     def find_leaves(self, chunks: Sequence[int], *, in_related_tree: bool) -> list[list[int]]:
-        """Return, for each chunk, the topics of level 0 (leaf topics) that contain it in one tree, ascending.
+        """Return, for each chunk, the topics of level 0 that contain it in one tree, ascending.
 
-        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
+        ``in_related_tree`` selects the tree of related content, else that of similar content.
         """
         if in_related_tree and self.similar_count == len(self):
             return [[] for _ in chunks]
@@ -196,7 +195,7 @@ class StoredTopicTrees:
 
     @cached_property
     def has_disjoint_leaves(self) -> bool:
-        """True if no chunk is in two topics of level 0 (leaf topics) of the tree of similar content."""
+        """True if no chunk is in two topics of level 0 of the tree of similar content."""
         ids, leaves = self._leaves_by_chunk
         ids = ids[leaves < self.similar_count]
         return not (ids[1:] == ids[:-1]).any()
@@ -224,7 +223,7 @@ class StoredTopicTrees:
     def _mask_tree(self, in_related_tree: bool) -> npt.NDArray[np.bool_]:
         """Return the mask of the topics of one tree.
 
-        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
+        ``in_related_tree`` selects the tree of related content, else that of similar content.
         """
         mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == in_related_tree
         return mask
@@ -238,5 +237,5 @@ class StoredTopicTrees:
 
     @cached_property
     def _children(self) -> ChildIndex:
-        """The children of each topic (group of chunks)."""
+        """The children of each topic."""
         return ChildIndex(self.parents)

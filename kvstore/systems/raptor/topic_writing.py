@@ -1,4 +1,6 @@
-"""Prompts for the title and the summary of a topic, and the check of a model's answer.
+"""Prompts for the title and the summary of a topic (a group of chunks), and the check of a model's answer. The
+*extractive summary* is the one selected from the texts without a model. The *retry prompt* is sent after an invalid
+answer.
 
 In: the texts that a topic is summarized from, and its extractive summary. Out: a prompt whose answer is a title and
 sentences. Its retry prompt asks for less: one sentence about each passage that the extractive summary is from, so

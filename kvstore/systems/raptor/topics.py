@@ -1,4 +1,6 @@
-"""The topics of one generation, filtered to what one state contains.
+"""The topics of one build of the index, filtered to what one state of the store contains. A *topic* is a group of
+chunks with a summary; coarse topics contain finer ones. The tree of *similar* content groups chunks by vectors; the
+tree of *related* content groups sentences about the same entity.
 
 In: a generation of the ``topics`` index and a state. Out: topics by level, limited to what still exists. Topics of
 which no chunk exists are hidden. Sentences and title words of deleted documents are hidden, and a model's text is used
@@ -70,7 +72,7 @@ class Topics:
         return len(self.trees)
 
     def iter_stored(self) -> Iterator[tuple[int, Topic]]:
-        """Yield the id and the record of every topic (group of chunks), as built.
+        """Yield the id and the record of every topic, as built.
 
         Raises CorruptionError if one is missing.
         """
@@ -102,16 +104,16 @@ class Topics:
     def list_roots(self, *, in_related_tree: bool = False) -> list[int]:
         """Return the visible topics without a parent in one tree.
 
-        With ``in_related_tree``, it is the tree of sentences about the same entities, else the tree of similar chunks.
+        ``in_related_tree`` selects the tree of related content, else that of similar content.
         """
         return list(filter(self.is_visible, self.trees.list_roots(in_related_tree=in_related_tree).tolist()))
 
     def get(self, topic: int) -> Topic:
-        """Return a topic (group of chunks) as it was built; raises CorruptionError if it is not stored."""
+        """Return a topic as it was built; raises CorruptionError if it is not stored."""
         return self.load_topics([topic])[topic]
 
     def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
-        """Read topics (groups of chunks), as they were built, into the cache; return the cache, by topic id.
+        """Read topics, as they were built, into the cache; return the cache, by topic id.
 
         Raises CorruptionError if one is missing.
         """
@@ -121,7 +123,7 @@ class Topics:
         return self._topics
 
     def _iter_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the stored rows of topics (groups of chunks); raises CorruptionError if one is missing."""
+        """Yield the stored rows of topics; raises CorruptionError if one is missing."""
         rows = self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, topics)))
         for topic, row in zip(topics, rows, strict=True):
             if row is None:
@@ -183,7 +185,7 @@ class Topics:
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return, for each chunk, the topics that contain it, finest first.
 
-        If a chunk is in several topics of level 0 (leaf topics), only the ancestors of the first are included.
+        If a chunk is in several topics of level 0, only the ancestors of the first are included.
         """
         leaves_by_chunk = self._find_leaves(chunks)
         for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
@@ -288,7 +290,7 @@ class Topics:
                 yield f"chunk {chunk} is in no topic"
 
     def _list_ancestors(self, topics: Sequence[int]) -> list[int]:
-        """Return the distinct ancestors of topics (groups of chunks).
+        """Return the distinct ancestors of topics.
 
         First come the ancestors of the first topic, from its parent to its root, then the new ancestors of the next
         topic.
@@ -379,7 +381,7 @@ class Topics:
 
     @cached_property
     def _newer_chunks_by_topic(self) -> Mapping[int, Sequence[int]]:
-        """For each topic of level 0 (leaf topic), the chunks added after the build that are assigned to it.
+        """For each topic of level 0, the chunks added after the build that are assigned to it.
 
         A chunk belongs to the topic of its nearest older chunk, and to the topics of the entities it mentions.
         """

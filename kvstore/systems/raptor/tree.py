@@ -1,4 +1,6 @@
-"""Search in trees of summaries by cosine: all nodes in one ranking, or level by level from the roots.
+"""Search in trees of summaries by cosine: all nodes in one ranking, or level by level from the roots. A *node* is a
+chunk, an *abstract* (a summary of chunks or lower abstracts of one document) or a *topic* (a summarized group of chunks
+of all documents).
 
 In: a query. Out: evidence of chunks and their ancestors (hits of kind ``summary``), best first. Ancestors are the
 abstracts of each document. If the ``topics`` index exists and the query allows all documents, they include the topics
@@ -49,8 +51,8 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
     """Return the ``width`` tree nodes of each level nearest to the question, from the roots above the nearest chunks.
 
     This is the tree traversal retrieval of RAPTOR. It descends at most ``levels`` levels (0: down to the chunks). The
-    roots are topics if there are any, otherwise the abstracts (summaries) of documents. ``strategy`` is the name that
-    the evidence shows.
+    roots are topics if there are any, otherwise the abstracts of documents. ``strategy`` is the name that the evidence
+    shows.
     """
     nearest_chunks = _find_nearest_chunks(query)
     nodes: list[TreeNode] = []
@@ -92,7 +94,7 @@ def _sort_nodes(reader: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNo
 
 
 def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> Evidence:
-    """Return evidence of the tree nodes (chunks, abstracts and topics) with the greatest cosines that fit the limits.
+    """Return evidence of the tree nodes with the greatest cosines that fit the limits.
 
     Skips a node whose spans are all inside spans already shown. ``strategy`` is the name that the evidence shows.
     """
@@ -118,7 +120,7 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
 
 
 def _iter_hits(reader: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
-    """Yield tree nodes (chunks, abstracts and topics) as hits, read in batches; nodes that cannot be shown are skipped.
+    """Yield tree nodes as hits, read in batches; nodes that cannot be shown are skipped.
 
     The first batch has ``batch_size`` nodes, and each further one is twice as large, which limits the number of reads.
     """

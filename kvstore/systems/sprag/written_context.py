@@ -1,4 +1,6 @@
-"""Context that a language model writes about documents and sections: a title and a sentence (spRAG's AutoContext).
+"""Context that a language model writes about documents and sections: a title and a sentence for each (spRAG's
+AutoContext). A *passage* is the beginning of a document or section, as a prompt shows it. The *context* of a chunk is
+what was written about its document and its section.
 
 In: the beginning of a document, and of each section that has chunks. On disk: table ``context_texts``. Out: for each
     chunk the lines of context about its document and section.
