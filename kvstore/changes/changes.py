@@ -1,4 +1,6 @@
-"""One set of changes to documents, edges and aliases, applied exactly within one write transaction.
+"""One set of changes to documents and other facts, applied exactly within one write transaction. A document or fact
+*introduces* the names in it: it makes them known as entities. To *link* a document is to record which known names its
+texts mention. A *maintainer* updates a derived structure.
 
 In: a :class:`~kvstore.changes.pending.PendingChanges`: extracted documents with their vectors, other stated facts
 (:mod:`~kvstore.changes.facts`), and deletions. On disk: every structure of the store, changed so that its content is a

@@ -1,4 +1,6 @@
-"""CHECK: every invariant of every structure, in both directions.
+"""CHECK: every invariant of every structure, in both directions. To *introduce* a name is to make it known as an
+entity. The *addresses* of an entity are the texts and tree nodes where it occurs. *Postings* map words to chunks. An
+*abstract* is a summary of chunks.
 
 In: one view. Out: a sentence for each violation with its location; nothing for a sound store. Damage found by a decoder
 is reported, and the rest is still checked. Reads the whole store.

@@ -1,4 +1,6 @@
-"""Completing pending documents: what is derived from them, and the vectors of their texts.
+"""Derive and embed the missing data of documents to be stored. A *derivation* computes a *part*, such as a list of
+sentences, from one document. Its label (name and options) also names the *vector space* of the texts in its parts. A
+*fact* is data that a user adds, such as a triple.
 
 In: pending documents and the stored facts about them. On disk: nothing. Out: documents that
 :class:`~kvstore.changes.changes.Changes` can apply. If a document is put again, only its changed texts are embedded;

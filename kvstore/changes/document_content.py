@@ -1,4 +1,6 @@
-"""Writing the content of documents: records, texts, outlines, abstracts, chunks, and what is derived from each.
+"""Write and remove the content of documents: records, texts, outlines, abstracts, chunks and derived parts. An
+*abstract* is a summary; a *leaf* abstract summarizes one *group* of chunks. A *part* is what a *derivation*, such as
+the splitting into sentences, computes from one document.
 
 In: extracted documents with their vectors, and the records of stored ones. On disk: the tables of these data, but not
 the names in a document and the links to them. All counters of the content are updated.

@@ -1,4 +1,4 @@
-"""The logical dump: the content of a store, in names and ordinals only.
+"""The logical dump: the content of a store as rows, with names and ordinals in place of internal ids.
 
 Two stores with the same documents, edges, aliases and settings have equal dumps, regardless of their history
 (docs/design.md, law 2). Internal ids, temperatures, times, vectors and approximate structures are left out.

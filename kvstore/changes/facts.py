@@ -1,4 +1,6 @@
-"""Facts: data that users add and that cannot be derived, such as documents, edges and aliases.
+"""Facts: data that users add and that cannot be derived, such as documents, edges and aliases. The *row key* of a fact
+is the key of its record on disk. A *line* is a JSON object in an export, here a dict of fields. A fact *introduces* the
+names in it: it makes them known as entities.
 
 The kinds are documents, triples of documents, edges, aliases, and the kinds that systems declare. Each kind is declared
 once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them in the order in

@@ -1,4 +1,6 @@
 """CHECK of the entity forest: asserted edges, their statuses, nodes and trees, which must agree with each other.
+Documents and the user assert *edges*: a child is below a parent in a tree. An edge that is redundant or closes a cycle
+is not accepted.
 
 In: one view and the stored documents with their sizes. Out: a sentence for each violation. The accepted edges must be
 the edges that :mod:`~kvstore.structures.forest.edge_filter` derives from the asserted edges.

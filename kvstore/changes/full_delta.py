@@ -1,4 +1,5 @@
-"""The full delta of a state: the whole content of the core, as if it had just been added.
+"""The whole content of a state as *deltas*, as if it had just been added. A delta describes changes of documents, names
+and links between entities. From it, derived structures, such as the passage graph, are updated.
 
 In: one state. Out: deltas that add up to it, each with a bounded number of chunks, names or edges, so that a maintainer
 needs memory for only one delta at a time.

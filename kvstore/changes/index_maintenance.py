@@ -1,4 +1,5 @@
-"""Filling and emptying maintained indexes of stored documents.
+"""Fill and empty maintained indexes of stored documents. Such an index has, for each document, a *part*: the data that
+a *derivation* computes from the document, such as its sentences, and the vectors of the texts in it.
 
 In: an open environment and an index. On disk: the parts (derived data) of documents and their vectors, in batches. Each
 batch is a commit that records the progress, so an interruption costs one batch, and the next call continues after the

@@ -1,4 +1,6 @@
-"""The links between names and the text locations that mention them.
+"""The links between names and the text locations that mention them. An *occurrence* is a span of a text that is a known
+name. The *addresses* of an entity are tree nodes, and the *abstracts* (summaries of chunks) of texts that mention it. A
+*delta* describes the changes for derived structures.
 
 Linking works in both directions. In: documents just written, names just introduced, and deletions. On disk:
 ``mentions`` and ``place_mentions`` (location → names) and the block lists of the entity filter (name → locations), kept

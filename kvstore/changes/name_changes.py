@@ -1,4 +1,5 @@
-"""The names that a change makes known or unknown: introductions, collected by name and written once.
+"""The names that a change makes known or unknown: introductions, collected by name and written once. The *key* of a
+name is its normal form. Each known name is an entity.
 
 In: names introduced and withdrawn by documents, edges and aliases. On disk: the slots of ``entities``. Out: the new
 names, and the names without any introduction left.

@@ -1,4 +1,6 @@
-"""Pending changes, which :class:`~kvstore.changes.changes.Changes` applies together, each by its key.
+"""Pending changes, which :class:`~kvstore.changes.changes.Changes` applies together, each by its key. A document is
+validated, cut into chunks, *extracted* (names, relations and summaries are found) and embedded before it is applied. A
+*fact* is other data that a user adds, such as an edge.
 
 In: extracted documents, and the facts that the user adds or removes. On disk: nothing. The last of several changes to
 one key counts. A transaction keeps applied changes until the commit, to apply them again if the map has to grow.

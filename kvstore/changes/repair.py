@@ -1,4 +1,6 @@
-"""Repair: rebuild all derived data from the stored facts and the options of indexes.
+"""CHECK REPAIR: rebuild all derived data from the stored facts and the options of indexes. A *fact* is data that a user
+added, such as a document or an edge. A *derivation* computes data from one document, such as its sentences, whose texts
+are embedded in a vector space of the derivation.
 
 In: a store whose derived structures are damaged, or were built by the rules of an older format. On disk: one write
 transaction that empties every table and fills it from the state before, so that reading processes see the old store or

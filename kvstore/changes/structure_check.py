@@ -1,4 +1,5 @@
-"""CHECK of derived structures: each table contains exactly what follows from the core.
+"""CHECK of derived structures, such as the passage graph: each table has exactly the rows that follow from the core.
+The *core* is the documents, names and edges. A *delta* describes changes to it.
 
 In: a state and the readable documents. The structures are built from the whole core in a scratch store on disk, in
 batches, and compared with the stored ones: record by record, and row by row as in the dump if records of a table

@@ -1,4 +1,6 @@
-"""CHECK of vectors: the blocks of every space, and the presence of derived parts for each document.
+"""CHECK of vectors: the blocks of every space, and the presence of derived parts for each document. A *derivation*
+computes a *part*, such as a list of sentences, from each document. A *space* has the vectors of all chunks, or of all
+texts of one derivation; it is stored in *blocks* of rows.
 
 In: a state. Out: a sentence for each violation. Derived parts, like names and relations, are not derived again to
 compare them, because that would read every document.

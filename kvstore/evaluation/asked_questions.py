@@ -1,4 +1,6 @@
-"""Ask questions and measure the hits and the answers.
+"""Ask questions and measure the hits and the answers. The *gold* documents of a question have its answer, and its
+*span* is the place of the answer. A *near miss* is on the store's topic, but no document answers it; a *foreign*
+question is on another topic. An *outcome* is an asked question.
 
 In: a store and questions. Out: an :class:`AskedQuestion` for each, and the metrics of all together.
 

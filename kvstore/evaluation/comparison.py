@@ -1,4 +1,6 @@
-"""Compare strategies and settings of a store on questions, and say which setting is better.
+"""Compare strategies and settings of a store on questions, and say which setting is better. An *outcome* is an asked
+question, with its hits and its answer. The *gold* documents of a question have its answer; a question that is not
+*answerable* has none.
 
 In: a store and questions. Out: an :class:`EvaluationReport`: the figures of each strategy, of the reranker, of values
 of ``least_confidence`` and of chunk sizes (in temporary stores of a sample of the documents). A better setting is

@@ -1,9 +1,9 @@
-"""Questions to a store, with what a right answer holds or cites, and files of them.
+"""Questions to a store, with what a right answer holds or cites, and files of them. The *gold* documents of a question
+have its answer, and its *span* is the place of the answer. A *near miss* is on the store's topic, but no document
+answers it; a *foreign* question is on another topic.
 
 In: a file of JSON lines (``question``; optionally ``answer``, ``answers``, ``document``, ``start``, ``end``, ``kind``),
 or a text file with a question per line. Out: :class:`Question` objects.
-
-A near miss is on the store's topic, but the store does not answer it; a foreign question is on a different topic.
 """
 
 from __future__ import annotations

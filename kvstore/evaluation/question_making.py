@@ -1,4 +1,6 @@
-"""Make questions by rule from the documents of a store, with near misses.
+"""Make questions by rule from the documents of a store, with near misses: similar questions that no document answers. A
+*fact* is a statement in a document that a question can ask for: an *attribute* of a *subject*, such as the price of
+tea. A definition is a fact without an attribute.
 
 In: a store. Out: questions about headings, definitions, fields, dates and other statements, each with the span of its
 answer; and near misses, which combine the subject of one question with the attribute of another if no document has the

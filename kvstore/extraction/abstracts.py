@@ -1,7 +1,9 @@
-"""Abstracts: groups of up to five consecutive chunks, and a tree above them that follows headings (Bridge-RAG §4.1).
+"""Abstracts: a tree of extractive summaries of a document (Bridge-RAG §4.1). A *leaf* summarizes up to five consecutive
+chunks, and the nodes above it follow the headings. Nodes, sections and chunks are given by their indexes. A *span* is
+(start, end) in bytes of the text.
 
 In: the sections and chunks of a document, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
-with an extractive summary in every node: the spans of the sentences that cover most of the content below the node
+with a summary in every node: the spans of the sentences that cover most of the content below the node
 (:mod:`~kvstore.text.greedy_cover`). A group never crosses the end of a top-level section. Parent nodes follow the
 document's headings; if a section has too many groups, neighbors are joined by the similarity of their terms. The result
 depends on the document alone.

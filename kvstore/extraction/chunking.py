@@ -1,4 +1,6 @@
-"""Chunking: the split of a text into chunks of whole sentences, each under one heading.
+"""Chunking: the split of a text into chunks of whole sentences, each under one heading. A *block* is a paragraph,
+heading, list item, table or code. Table rows and lines of code are *sentences* here. A *tied* sentence stays in the
+chunk of the sentence before it. Spans are in characters.
 
 In: a text, its blocks and a chunk size in tokens. Out: the sections (by heading) and the chunks, with spans in
 characters of the text. Sentences, list items, table rows and lines of code stay whole; one longer than twice the chunk

@@ -1,4 +1,6 @@
-"""The arguments of a clause: the nouns that are the subjects, objects and prepositional complements of a verb.
+"""The arguments of a clause: the nouns that are the subjects, objects and prepositional complements of a verb. Words
+are given by their indexes in a parsed sentence, with labels of Universal Dependencies (``nsubj``, ``acl``) and Penn
+Treebank tags (``VBN``).
 
 In: a parsed sentence and the index of a verb or predicate. Out: indexes of nouns. Relative pronouns, missing subjects
 and nouns of quantity before the noun that is meant (``a number of files``) are resolved, and lists are expanded.
@@ -14,7 +16,7 @@ from .syntax import Sentence
 
 
 class ClauseArguments:
-    """The arguments of the verbs and predicates of one sentence."""
+    """The arguments of the verbs and predicates of one sentence. All methods take and return the indexes of words."""
 
     def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
         """Prepare the search for arguments in a parsed sentence and its noun phrases."""

@@ -1,4 +1,5 @@
-"""The names that a document introduces, each once, and only if they occur in it.
+"""The names that a document *introduces* (makes known as entities), each once, and only if they occur in it. The *key*
+of a name is its normal form: lower case, single spaces. To *fold* a text is to normalize it in the same way.
 
 In: names, and the texts of a document in which kvstore looks for mentions (title, headings, chunks). Out:
 introductions, and the normal forms that occur in one of the texts, as defined by :mod:`~kvstore.text.normalize`. The

@@ -1,4 +1,6 @@
-"""Extraction: everything that is derived from a single document.
+"""Extraction: everything that is derived from a single document. *Terms* are stems of words, and *abstracts* are
+summaries. A document *introduces* names: it makes them known as entities. A *relation* states that one name is the
+child of another. A document of *pairs* has only relations.
 
 In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`ExtractedDocument`: chunks
 with their terms, the sections, the abstract tree, the names it introduces, and the relations it states. Extraction is a

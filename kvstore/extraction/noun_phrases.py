@@ -1,9 +1,10 @@
-"""Names of noun phrases: the form of a parsed phrase as one end of a relation.
+"""Names of noun phrases: the form of a parsed phrase as one end of a relation. The *head* of a phrase is its main noun.
+Words are given by their indexes in the sentence, with labels of Universal Dependencies (``amod``: an adjective,
+``conj``: a later item of a list) and Penn Treebank tags (``NNS``).
 
 In: a :class:`~kvstore.extraction.syntax.Sentence` and the index of a noun in it. Out: the name of the phrase, and the
 nouns coordinated with it. The name is the noun with the nouns and classifying adjectives before it, or a proper name as
-written. A phrase that names nothing (a pronoun, a word like *thing*, a negated noun) has no name. All methods take and
-return indexes of words in the sentence.
+written. A phrase that names nothing (a pronoun, a word like *thing*, a negated noun) has no name.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Term(NamedTuple):
 
 
 class NounPhrases:
-    """The noun phrases of one sentence."""
+    """The noun phrases of one sentence. All methods take and return the indexes of words."""
 
     def __init__(self, sentence: Sentence) -> None:
         """Prepare the search for noun phrases in a parsed sentence."""

@@ -1,4 +1,6 @@
-"""Parsing of a document's prose: the relations it states and the terms it uses repeatedly.
+"""Parsing of a document's prose: the relations it states and the terms it uses repeatedly. A *relation* states that one
+name is the child of another. A *term* is a common noun phrase; a document that uses it often enough introduces it as a
+name. *Prose* is sentences and list items.
 
 In: a text, its chunks and a language pipeline. Out: :class:`.Relation` objects with the bytes of the sentence that
 states each, and names. Every chunk is parsed once, as one text: its sentences, and its list items without their

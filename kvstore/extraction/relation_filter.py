@@ -1,4 +1,6 @@
-"""A filter for relations that are informative outside the sentence that states them.
+"""A filter for relations that are informative outside the sentence that states them: both names must mean the same in
+every context, unlike *the band*. Words are given by their indexes in the sentence, with labels of Universal
+Dependencies (``det``, ``amod``) and Penn Treebank tags (``NNS``).
 
 In: a parsed sentence, and the indexes of two nouns in it with the kind of their relation. Out: True or False. *The
 band* or *its first version* are only known in context, and *the end of the line* says nothing about lines. A relation
@@ -73,7 +75,7 @@ _CLAUSE_LABELS = ("ccomp", "xcomp", "advcl", "conj", "csubj", "parataxis")
 
 
 class RelationFilter:
-    """A filter for the relations of one sentence."""
+    """A filter for the relations of one sentence. All methods take the indexes of nouns."""
 
     def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
         """Prepare the filter for a parsed sentence and its noun phrases."""

@@ -1,4 +1,6 @@
-"""Relations stated in prose (CFT-RAG §2.2, Bridge-RAG §3.2): pairs of names, one the child of the other.
+"""Relations stated in prose (CFT-RAG §2.2, Bridge-RAG §3.2): pairs of names, one the child of the other. Words are
+given by their indexes in a parsed sentence, with labels of Universal Dependencies (``conj``: a later item of a list)
+and Penn Treebank tags (``NNS``).
 
 In: a parsed sentence. Out: :class:`StatedRelation` objects, always from child to parent: belonging, parts, kinds,
 dependence, location, and ``X of Y``. A compound states nothing beyond its own words (*disk space*). Rules use the heads

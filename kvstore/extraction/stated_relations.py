@@ -1,4 +1,5 @@
-"""Relations: statements by a document that one name is the child of another, with the span of the statement.
+"""Relations: statements by a document that one name is the child of another, with the span of the statement. A *block*
+is a heading, list item or paragraph of a text. A *pair* is a row (child, parent) of a document of format ``pairs``.
 
 In: the blocks of a text, or a document of format ``pairs``. Out: :class:`Relation` objects of full confidence, from an
 item of a nested list to the item that contains it, from a heading to the one above it, and from the child of a pair to

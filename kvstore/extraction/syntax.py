@@ -1,4 +1,6 @@
-"""Parsed sentences in one format, independent of the labels of the pipeline.
+"""Parsed sentences in one format, independent of the labels of the pipeline. The *head* of a word is the index of the
+word that governs it, and its *label* is the kind of the dependency. Labels are those of Universal Dependencies; a parse
+with the labels of ClearNLP is converted.
 
 In: a spaCy document. Out: a :class:`Sentence` for each of its sentences, with heads and labels of Universal
 Dependencies: a noun governs its preposition, a predicate its copula, the first conjunct all others. Parses with the

@@ -1,10 +1,12 @@
-"""Validation of the fields of a document, before anything but its digest is derived from it.
+"""Validation of the fields of a document, before anything but its digest is derived from it. The *own chunks* of a
+document are set by the user, in place of automatic chunking. ``left_out`` is the number of characters of the source
+page that were removed as navigation.
 
 In: a key, a text, and the document's other fields. Out: a :class:`ValidDocument`. Its digest shows if the store already
 has the same document, before any expensive work. An invalid document is an InputError.
 
-The user can set the chunks of a document, in place of automatic chunking: the whole document, or spans of its text. In:
-the ``chunks`` argument given with a document. Out: checked :data:`OwnChunks`, in characters of the text with ``\\n``
+The user's chunks are the whole document, or spans of its text. In: the ``chunks`` argument given with a document. Out:
+checked :data:`OwnChunks`, in characters of the text with ``\\n``
 line ends. On disk, in the document's record: None, ``whole``, or two numbers per chunk: the distance in characters from
 the end of the previous chunk (or the beginning of the text), and the length.
 """

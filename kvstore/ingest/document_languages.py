@@ -1,4 +1,5 @@
 """The language of an ingest's documents: the settings it implies for a new store, and mismatches with an existing one.
+Only the first documents count, and only if their language is recognized.
 
 In: the texts of the first documents. Out: settings for a new store, and remarks for the report of the ingest. Only
 documents with a recognizable language count (see :func:`kvstore.text.languages.detect_language`).

@@ -1,4 +1,6 @@
-"""The documents of files: read, compared with the store, and extracted if they are new.
+"""The documents of files: read, compared with the store, and extracted if they are new. An *item* of a file is a
+document, a fact about a stored document, a failure, or a part that is skipped on purpose. None ends the items of a
+file. To *extract* is to derive chunks, names and other data.
 
 In: a :class:`~kvstore.ingest.sources.Source` and the options of its reader. Out, in the order of the file: a
 :class:`FileDocument` for each document, a :class:`Failure` for each part that could not be read, and a

@@ -1,4 +1,6 @@
-"""A file during an ingest: the check if it must be read, and the record that is stored of it afterwards.
+"""A file during an ingest: the check if it must be read, and the record that is stored of it afterwards. The
+*signature* of a file is its size, timestamps and inode. A *reading digest* identifies the format, options and versions
+that files are read with.
 
 In: a source and the options of its reader. Out: the record of a file that was ingested completely. A file is unchanged
 if its path, size, timestamps (including the change time of the inode, which no program can set) and inode are the same.

@@ -1,4 +1,6 @@
-"""The patterns of an ingest, which select files and folders by their paths in the ingested folder."""
+"""The patterns of an ingest, which select files and folders by their paths in the ingested folder. A pattern without
+``/`` applies to the last name of a path.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The ingest pipeline: files are read, extracted, embedded and committed in batches.
+"""The ingest pipeline: files are read, extracted, embedded and committed in batches. A *visit* is a file during the
+ingest. An *item* of a file is a document, a fact about a stored document, a failure or a skipped part. The *location*
+of a file is its absolute path or address.
 
 In: paths and globs. On disk: only the commit of each batch, so that an interruption keeps whole documents and a second
 run continues where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document becomes one
@@ -113,7 +115,10 @@ class _SeenDocument:
 
 
 class _IngestRun:
-    """One run of an ingest: it processes the items of files in order, and commits the documents in batches."""
+    """One run of an ingest: it processes the items of files in order, and commits the documents in batches. A document
+    whose key an earlier document of the run has is renamed, skipped, rejected, or *deferred*: its file is read again at
+    the end.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Pruning: the documents that an ingest covers and did not find any more.
+"""Pruning: the documents that an ingest covers and did not find any more. A *coverage* is a folder, its *root*, with a
+test for the files that the ingest takes from it. A *location* is the path or address of a file or folder.
 
 In: the covered folders, the read files that were named directly, and the keys that the ingest found. Out: the keys of
 the documents to remove: those of files that no longer exist, and those of rows, messages or members that are no longer

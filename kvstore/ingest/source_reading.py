@@ -1,4 +1,6 @@
-"""The reading of sources, in this process or by workers.
+"""The reading of sources (files), in this process or by workers. An *item* of a source is a document, a fact about a
+stored document, a failure or a skipped part. The settings of a new store are chosen by the language of its first
+documents.
 
 In: sources, in order. On disk: only the settings that a new store takes from the language of its first documents. Out:
 the documents, facts, skipped parts and failures of each source.

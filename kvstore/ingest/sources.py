@@ -1,4 +1,6 @@
-"""Resolution of paths, folders and globs to the files to read, each with the key of its document.
+"""Resolution of paths, folders and globs to the files to read, each with the key of its document. A *root* is the
+folder in which files are searched; their paths relative to it become keys. The *coverage* of a search is a root with a
+test for the files taken from it, by which documents are pruned.
 
 In: paths, and addresses that fsspec reads, such as ``s3://bucket/folder`` (:mod:`.remote_files`). A folder is walked in
 sorted order. A pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix. Hidden names (names that begin

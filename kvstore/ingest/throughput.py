@@ -1,4 +1,5 @@
-"""The speed of an ingest in bytes, and the time it still needs.
+"""The speed of an ingest in bytes, and the time it still needs. The speed is measured over a window of recent *points*:
+a time, and the bytes done by then.
 
 In: the bytes to read, and the bytes that are done. Out: the seconds left, at the speed of the last
 :data:`WINDOW_SECONDS` seconds, so that a slower kind of file shows. The time before the first bytes, when models load,

@@ -1,4 +1,6 @@
-"""A worker process, which reads, extracts and embeds files for the ingesting process.
+"""A worker process, which reads, extracts and embeds files for the ingesting process. A *job* has the parameters of all
+*tasks*, which are lists of files. An *item* of a file is a document, a fact, a failure or a skipped part. To *deliver*
+a batch is to send its items, with vectors.
 
 In: a :class:`Job`, then tasks, each a list of ``(number, items to leave out, Source)``. Out: ``("ready",)`` first;
 ``("begin", number)`` when it reads a file, ``("busy",)`` when it does something else; ``("found", number, item)`` in

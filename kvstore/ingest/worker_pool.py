@@ -1,4 +1,6 @@
-"""A pool of workers that read, extract and embed, supervised by the ingesting process.
+"""A pool of workers that read, extract and embed, supervised by the ingesting process. A *task* is a list of files for
+one worker. An *item* of a file is a document, a fact, a failure or a skipped part. The *culprit* is the file at which a
+worker died or was silent for too long.
 
 In: sources, a :class:`~kvstore.ingest.worker.Job`, and the engine (:mod:`.engines`) that runs the workers. Out: the
 items of each source, in the order of the sources, however the workers share them. Memory is bounded: early items wait

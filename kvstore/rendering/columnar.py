@@ -1,9 +1,9 @@
 """Rows as columns of other libraries: tables of Apache Arrow, data frames of pandas.
 
 In: names of columns, rows of SQL values, and the types of the columns if they are known. Out: a ``pyarrow.Table`` or a
-    ``pandas.DataFrame`` with the same names, rows and values, and NULL as null. A column with several types of values
-    becomes text in Arrow, which has one type per column, and is unchanged in pandas. Whole numbers stay whole in a
-    column with NULL.
+``pandas.DataFrame`` with the same names, rows and values, and NULL as null. A column with several types of values
+becomes text in Arrow, which has one type per column, and is unchanged in pandas. Whole numbers stay whole in a column
+with NULL.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A picture of how a question was answered: its steps from top to bottom, with results and times, and the evidence.
+Coordinates are in pixels from the upper left corner.
 
 In: the question, steps, and optional hits. Out: SVG. A step is a dot on a line with its name, its detail and its number
-    of results. If times are known, a bar compares the time of each step with the longest one.
+of results. If times are known, a bar compares the time of each step with the longest one.
 """
 
 from __future__ import annotations

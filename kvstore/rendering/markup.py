@@ -1,8 +1,8 @@
 """Results as HTML for notebooks: tables, trees, and texts with marked bytes.
 
 In: stored text of documents and models. Out: HTML without scripts, external styles, or attributes that contain such
-    text. Every text is escaped. Its element takes the direction of writing from the text itself, so no text can change
-    the direction of the text around it.
+text. Every text is escaped. Its element takes the direction of writing from the text itself, so no text can change the
+direction of the text around it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The layout of a network, in which distances on paper match distances in the network.
+"""The layout of a network, in which distances on paper match distances in the network. The *distance* of two nodes is
+the number of edges on the shortest path between them. Each node is drawn as a *box* around its label.
 
 In: the number of nodes, and edges between them. Out: a position for each node, by stress majorization (Gansner, Koren
-    and North 2004, "Graph Drawing by Stress Majorization", Graph Drawing, sections 2 and 3.1). It starts from the two
-    main axes of the distances (classical scaling, Torgerson 1952) and uses no random numbers, so the same network
-    always gets the same layout. Connected components are laid out separately and packed next to each other. Finally
-    boxes, as wide as their labels, are pushed apart until they do not overlap.
+and North 2004, "Graph Drawing by Stress Majorization", Graph Drawing, sections 2 and 3.1). It starts from the two main
+axes of the distances (classical scaling, Torgerson 1952) and uses no random numbers, so the same network always gets
+the same layout. Connected components are laid out separately and packed next to each other. Finally boxes, as wide as
+their labels, are pushed apart until they do not overlap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The elements of every picture: fitted texts, and an SVG document that works by itself, in a page and in a notebook.
 
 In: texts as they are stored. Out: SVG (1.1) without scripts or external links. All text is escaped, so none can close
-    an element, and characters that XML forbids are removed. Colors follow the reader's light or dark scheme. The
-    classes have a prefix, so a picture does not change the page around it.
+an element, and characters that XML forbids are removed. Colors follow the reader's light or dark scheme. The classes
+have a prefix, so a picture does not change the page around it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The numeric columns of documents on disk: blocks of 256 documents.
+"""The numeric columns of documents on disk: blocks of 256 documents. A block stores each column as its minimum and the
+*distances* of the values from the minimum.
 
 In: the rows of a block, one per document. On disk: each column as distances from its minimum, in as few bytes as the
 greatest distance needs (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out: arrays with one row per

@@ -1,4 +1,6 @@
-"""Evaluation of conditions by the index: the documents that certainly match, and those that possibly match.
+"""Evaluation of conditions by the index: the documents that certainly match, and those that possibly match. A *mask* is
+a set of documents as an array of flags by document id. The *index key* of a value is a prefix for its field, then its
+kind (NUMBER or TEXT) and the encoded value.
 
 In: a condition and the values of documents. Out: two sets, the first a subset of the second. They are equal if the
 index can evaluate the condition exactly. A document in only the second set has an unclear value, or the condition has a

@@ -1,4 +1,6 @@
-"""The metadata index on disk: the keys of values, and the sets of documents with a value.
+"""The metadata index on disk: the keys of values, and the sets of documents with a value. A set is stored in
+*containers* of 8,192 consecutive ids; the *offset* of a document is its position in its container. An *unclear* value,
+such as a long text, has no key of its own.
 
 Keys sort in the order in which SQLite compares values. In: a document's record and language. Out: a key for each value
 that a condition can ask for: its title, source and language, the fields of its metadata, and the elements of lists in

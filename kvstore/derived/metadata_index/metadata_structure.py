@@ -1,4 +1,6 @@
-"""The metadata, language and columns of documents as a structure: read by conditions, maintained in the commit.
+"""The metadata, language and columns of documents as a structure. The *index key* of a value is its field and the
+encoded value. The documents with a value are stored as a set, in *containers* of 8,192 ids. The numeric *columns* of
+documents are stored in *blocks* of 256 documents.
 
 On disk: ``metadata_sets`` (key of a value, index of a container of 8,192 documents u32 → the documents that have it,
 see :mod:`.metadata_encoding`), ``metadata_columns`` (index of a block of 256 documents u32 → their columns, see
@@ -175,7 +177,9 @@ class MetadataIndex:
 
 
 class MetadataMaintainer:
-    """The writer of the index: collects added and deleted documents, and changes each set and block once per batch."""
+    """The writer of the index: collects added and deleted documents, and changes each set and block once per batch.
+    Collected changes are in memory until they are *flushed*.
+    """
 
     def __init__(self, state: State, write: WriteView) -> None:
         """Create a writer of the index of ``state`` in the transaction ``write``; there are no pending changes yet."""

@@ -1,12 +1,13 @@
-"""The degrees of entities in the passage graph: how many chunks mention each, packed into one number.
+"""The degrees of entities in the passage graph: how many chunks mention each, packed into one number. An *edge* is a
+chunk id with *mention bits*, which say how the chunk mentions the entity. A chunk is *informative* for an entity unless
+it mentions the entity only in lower case.
 
 In: numbers as the graph stores them (:mod:`.graph`). Out: counts of chunks, or the only chunk of an entity. A degree is
 one of three:
 
 - 0 for an entity without chunks;
 - the packed edge to its only chunk: the chunk id, then the mention bits in the low 16 bits;
-- :data:`SEVERAL_FLAG`, the number of its chunks and the number of the informative ones, which do not mention it only in
-  lower case.
+- :data:`SEVERAL_FLAG`, the number of its chunks and the number of the informative ones.
 
 :data:`LINKED_FLAG` is set if the entity has links.
 """

@@ -1,7 +1,8 @@
-"""Edges of the passage graph: their mention bits, the kinds of links, and the arrays that a walk reads.
+"""Edges of the passage graph: their mention bits, the kinds of links, and the arrays that a walk reads. The *row* of a
+chunk has the entities that it mentions, and the row of an entity the reverse. The *mention bits* of an edge, a bit
+field, say how. A *link* connects two entities.
 
-The row of a chunk has the entities that it mentions, and the row of an entity has the chunks that mention it. The
-*mention bits* of an edge, a bit field, say how the chunk mentions the entity. See :mod:`.graph` for the format on disk.
+See :mod:`.graph` for the format on disk.
 """
 
 from __future__ import annotations

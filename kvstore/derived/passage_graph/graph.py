@@ -1,4 +1,6 @@
-"""The passage graph: the chunks that mention an entity and how, and the entities linked with each other.
+"""The passage graph: the chunks that mention an entity and how, and the entities linked with each other. The *row* of a
+chunk has an edge to each entity that it mentions, and the row of an entity the reverse. *Mention bits* say how. The
+*degree* of an entity is its number of chunks, or its only edge.
 
 In: for a chunk its entities, with the *mention bits* of each edge (counted by :mod:`.rows`); links between entities. On
 disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in the blocks of

@@ -1,7 +1,9 @@
-"""Requests of a walk to the passage graph: degrees of entities, neighborhoods of nodes, and names of nodes.
+"""Requests of a walk to the passage graph: degrees of entities, neighborhoods of nodes, and names of nodes. A *node* is
+an entity (its id with the highest bit set) or a chunk (its id). Its *row* has its edges. The *degree* of an entity is
+its number of chunks.
 
-In: batches of nodes. A node is an entity's number with the highest bit set, or a chunk's id. Out: rows as they are
-stored, with the degrees of all nodes that they lead to, so that a step of a walk needs one request.
+In: batches of nodes. Out: rows as they are stored, with the degrees of all nodes that they lead to, so that a step of a
+walk needs one request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Neighbors of an entity: the names with the strongest connection to it in the stored graph.
+"""Neighbors of an entity: the names with the strongest connection to it in the stored graph. Aliases of an entity are
+entities too; *display entities* map each to the entity under whose name it is shown.
 
 In: one state and a name. Out: :class:`Neighbour` rows, strongest first, from three sources: the names directly above or
 below the entity in a tree, the entities linked with it, and the names in the same chunks.

@@ -1,4 +1,6 @@
-"""Personalized PageRank over the stored graph of chunks and entities (HippoRAG; by forward push).
+"""Personalized PageRank over the stored graph of chunks and entities (HippoRAG; by forward push). A *node* is a chunk
+or an entity. Its *row* has its edges, and its *cost* is their number. The *mention bits* of an edge say how the chunk
+mentions the entity. The *degree* of an entity counts its chunks.
 
 In: start nodes (chunks and entities with masses), and the weights of the kinds of edges. Out: the masses of all chunks
 and entities that the walk reached. Compiled code (:mod:`kvstore_cext.pagerank`) requests the rows it lacks. They are

@@ -1,4 +1,5 @@
-"""The passage graph restricted by a condition on documents.
+"""The passage graph restricted by a condition on documents. The *row* of a chunk or entity has its edges. The *degree*
+of an entity is its number of chunks. A link is *visible* if the user or a document that the query allows asserts it.
 
 In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks of documents that the query
 allows, and links that these documents or the user assert. Degrees are those of the whole store, because they are only

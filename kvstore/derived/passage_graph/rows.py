@@ -1,4 +1,6 @@
-"""The rows of the passage graph, computed from a document and the known names.
+"""The rows of the passage graph, computed from a document and the known names. The row of a chunk has the entities that
+it mentions, each with *mention bits*: packed counts of mentions by spelling, and flags for names in the title, in
+headings above the chunk, and in triples.
 
 In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
 entities with mention bits, and the pairs of entities that the document links. :mod:`.structure` maintains exactly this

@@ -1,4 +1,7 @@
-"""The graph of chunks and entities as a structure: its maintenance, its dump, and its statistics for SHOW STATS."""
+"""The graph of chunks and entities as a structure: its maintenance, its dump, and its statistics for SHOW STATS. The
+*row* of a chunk has an edge to each entity that it mentions; its *mention bits* say how. A *link* joins two entities. A
+*delta* describes changes of documents, names and links.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A walk over chunks and entities that starts at the names in a question.
+"""A walk over chunks and entities that starts at the names in a question. A *node* is a chunk or an entity. A name in a
+question has several entities: its own, and those of its aliases. The *degree* of an entity is its number of chunks.
 
 In: the entities recognized in a question. Out: the masses of the start nodes, and a description of the path to each
 chunk that the walk reaches.

@@ -1,9 +1,8 @@
 """The index of kind ``synonyms``: the names of entities as vectors, and pairs of names with nearly the same meaning.
+Each name has a *row*, and the labels of the graph are rows. A row with entity 0 belongs to a deleted name.
 
 In: an index file made by :mod:`.synonym_index`. Out: entities near another entity or a vector, limited to entities of
 the state. The index is as current as the last REFRESH: it lacks newer names, and deleted names are left out.
-
-Each name has a row, and the labels of the graph are rows. A row with entity 0 belongs to a deleted name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The build and refresh of the index of kind ``synonyms``.
+"""The build and refresh of the index of kind ``synonyms``: pairs of names with nearly the same meaning. The *row* of a
+name is its number in the index. A search graph over the vectors of names (HNSW) finds the pairs.
 
 In: the names of a store's entities, and its embedder. Out: the content of the index file, see :mod:`.synonym_graph`. A
 name is embedded once, in the form that the store shows; vectors of earlier builds are kept. The graph finds the pairs,

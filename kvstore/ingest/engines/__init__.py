@@ -1,7 +1,7 @@
-"""Engines, which run the workers of an ingest.
+"""Engines, which run the workers of an ingest. An engine starts workers, sends them *tasks* (lists of files to read)
+and receives their messages. A *job* has the parameters of all tasks. The *pool* assigns tasks and orders the results.
 
-An engine starts workers, sends them tasks and receives their messages. The pool (:mod:`..worker_pool`) assigns the
-tasks, orders the results, and handles a file at which a worker ends. All engines run the same
+The pool (:mod:`..worker_pool`) also handles a file at which a worker ends. All engines run the same
 :class:`~kvstore.ingest.worker.Worker`. In: an engine's name, ``processes`` (this machine, the default), ``ray://local``
 or ``ray://HOST:PORT`` (the ``ray`` extra). The result of an ingest is the same with each.
 """

@@ -1,4 +1,5 @@
-"""Workers as local processes, which do not run the caller's program and end with it.
+"""Workers as local processes, which do not run the caller's program and end with it. A *job* has the parameters of all
+*tasks*, which are lists of files to read.
 
 In and out: messages of :mod:`..transport` through a worker's standard input and output. If the pipe is full, the worker
 blocks. A worker opens the store itself, read-only.

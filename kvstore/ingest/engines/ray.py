@@ -1,4 +1,6 @@
-"""Workers as Ray actors, on this machine or in a cluster (the ``ray`` extra; Ray core, not Ray Data).
+"""Workers as Ray actors, on this machine or in a cluster (the ``ray`` extra; Ray core, not Ray Data). A *job* has the
+parameters of all *tasks*, which are lists of files to read. The *head* is the main process of a cluster; a *frame* is
+an encoded message.
 
 In: a name, ``ray://local`` or ``ray://HOST:PORT`` (the address of Ray Client). Out: see :class:`.Engine`. An actor runs
 the worker in a thread and buffers its messages until they are fetched. If the buffer is full, the worker blocks, so
