@@ -1,9 +1,11 @@
-"""Draw the batches of the training: windows with labels, pairs of windows to distinguish, and groups to choose from.
+"""Draw the batches of the training. An *example* is a question with a *window* of sentences, which answers it or not.
+In a *near miss*, the window only seems to answer. A *pair* is an answered example and a near miss; a *group* is an
+answered example and unanswered ones; a *fold* is a third of the articles.
 
-A batch is a function of (seed, step). It holds, for each of some near misses written by people, a window with the
-plausible words, another window of the article, and a question of the same passage that the window does answer; for
-questions changed by rule, the original and the changed one with the same window; and for questions with an answer, the
-window that answers with others that share words with the question.
+A batch depends only on (seed, step). For each of some near misses that people wrote, it has a window with the plausible
+words, another window of the article, and a question about the same passage that the window answers. For each question
+changed by rule, it has the original and the changed question with the same window. For each question with an answer, it
+has the window that answers and others that share words with the question.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from rows import (
 )
 from tokenizers import Tokenizer
 
-#: The number of windows beside the one that answers in a group, and the share of them from anywhere in the article.
+#: The number of unanswered examples in a group, and the share of them whose windows can be anywhere in the article.
 _NUM_OTHERS, _SHARE_RANKED = 2, 0.75
 #: The share of the groups whose question is from SQuAD 2.0, whose style its near misses have.
 _SHARE_SQUAD2 = 0.3
@@ -47,7 +49,7 @@ def compute_fold(article: str) -> int:
 
 
 class BatchSizes(NamedTuple):
-    """The numbers of near misses, changed questions, questions with an answer, and questions made by rule in a batch.
+    """The numbers of near misses, changed questions, groups, and further groups of questions made by rule in a batch.
 
     A batch is sorted by length and run in ``num_parts`` parts, which saves padding.
     """
@@ -97,7 +99,7 @@ class Draft:
         self.groups: list[list[int]] = []
 
     def add(self, row: Row, examples: list[Example], rng: random.Random) -> None:
-        """Add the examples of one question; the form of all of them is varied in the same way."""
+        """Add the examples made from ``row``; the form of all of them (title, question mark, capitals) varies alike."""
         self.examples += vary_form(examples, row.title, rng)
         self.articles += [row.article] * len(examples)
 
@@ -187,10 +189,8 @@ class Batches(torch.utils.data.Dataset[Batch]):
         The last questions are made by rule; most of them are paired with a changed question.
         """
         while len(draft.groups) < self._sizes.groups + self._sizes.made:
-            row: Row | None = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
-            assert row is not None
-            if len(draft.groups) >= self._sizes.groups:
-                row = build_made_row(row, rng)
+            drawn_row = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
+            row = drawn_row if len(draft.groups) < self._sizes.groups else build_made_row(drawn_row, rng)
             answered = build_answered_example(row, rng) if row else None
             if row is None or answered is None:  # no question could be made, or its answer does not fit into a window
                 continue

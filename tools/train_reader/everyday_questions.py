@@ -1,10 +1,11 @@
-"""Questions that were written for the training, about invented everyday documents.
+"""Questions that were written for the training, about invented everyday documents. A *section* has *snippets*:
+sentences, list items and table rows. A *window* is a snippet after the title and heading (the *labels*), sometimes with
+a neighbor. A *near miss* is a question that a snippet only seems to answer.
 
-In: a file of ``tools/everyday_questions``, a section of a document a line: its title, heading and snippets (sentences,
-items, rows of tables); its ``answered`` questions, each with the ordinals of the snippets that answer it and the words
-of the first of them that answer; its ``near_misses``, each with the ordinal of the snippet that most seems to answer.
-Out: the examples of a section, whose windows have the form that kvstore reads: the title and the heading, then a
-snippet, sometimes with the one before or after it.
+In: a file of ``tools/everyday_questions`` with a section per line: its title, heading and snippets; its ``answered``
+questions, each with the ordinals of the snippets that answer it and the words of the first of them that answer; its
+``near_misses``, each with the ordinal of the snippet that most seems to answer. Out: the examples of a section, whose
+windows have the form that kvstore reads.
 
 Questions were removed until their words, and the share of them in the snippet, hardly predict a near miss: the area
 under the ROC curve of a classifier of words is 0.54. In a check of 589 questions, a second annotator answered all
@@ -95,40 +96,60 @@ def draw_examples(section: Section, rng: random.Random) -> SectionExamples:
     """
     section_examples = SectionExamples([], [], [])
     for question in rng.sample(section.answered, min(_NUM_ANSWERED, len(section.answered))):
-        labels = _draw_labels(section, rng)
-        others = _draw_others(section, question.text, question.snippets, _NUM_OTHERS, rng)
-        examples = [_build_answered_example(section, question, rng.choice(question.snippets), labels, rng)]
-        examples += [
-            _build_unanswered_example(section, question.text, other, question.snippets, labels, rng) for other in others
-        ]
-        start = len(section_examples.examples)
-        section_examples.groups.append(list(range(start, start + len(examples))))
-        section_examples.examples.extend(vary_form(examples, "", rng))
+        _add_answered_question(section_examples, section, question, rng)
     for near_miss in rng.sample(section.near_misses, min(_NUM_NEAR_MISSES, len(section.near_misses))):
-        labels = _draw_labels(section, rng)
-        others = _draw_others(section, near_miss.text, [near_miss.snippet], _NUM_OTHERS_OF_NEAR_MISS, rng)
-        examples = [
-            _build_unanswered_example(section, near_miss.text, ordinal, [], labels, rng)
-            for ordinal in (near_miss.snippet, *others)
-        ]
-        partners = [question for question in section.answered if near_miss.snippet in question.snippets]
-        partner = rng.choice(partners or section.answered)
-        start = len(section_examples.examples)
-        section_examples.pairs.append((start + len(examples), start))
-        ordinal = near_miss.snippet if partners else rng.choice(partner.snippets)
-        examples.append(_build_answered_example(section, partner, ordinal, labels, rng))
-        section_examples.examples.extend(vary_form(examples, "", rng))
+        _add_near_miss(section_examples, section, near_miss, rng)
     return section_examples
 
 
+def _add_answered_question(
+    section_examples: SectionExamples, section: Section, question: AnsweredQuestion, rng: random.Random
+) -> None:
+    """Add a group: a window that answers the question, and others of the section that do not."""
+    labels = _draw_labels(section, rng)
+    others = _draw_others(section, question.text, question.snippets, _NUM_OTHERS, rng)
+    examples = [_build_answered_example(section, question, rng.choice(question.snippets), labels, rng)]
+    examples += [
+        _build_unanswered_example(section, question.text, other, question.snippets, labels, rng) for other in others
+    ]
+    start = len(section_examples.examples)
+    section_examples.groups.append(list(range(start, start + len(examples))))
+    section_examples.examples.extend(vary_form(examples, "", rng))
+
+
+def _add_near_miss(
+    section_examples: SectionExamples, section: Section, near_miss: NearMiss, rng: random.Random
+) -> None:
+    """Add a pair: a near miss, and an answered question of the section, which has the same snippet if possible.
+
+    Windows around other snippets are added between them.
+    """
+    labels = _draw_labels(section, rng)
+    others = _draw_others(section, near_miss.text, [near_miss.snippet], _NUM_OTHERS_OF_NEAR_MISS, rng)
+    examples = [
+        _build_unanswered_example(section, near_miss.text, ordinal, [], labels, rng)
+        for ordinal in (near_miss.snippet, *others)
+    ]
+    partners = [question for question in section.answered if near_miss.snippet in question.snippets]
+    partner = rng.choice(partners or section.answered)
+    start = len(section_examples.examples)
+    section_examples.pairs.append((start + len(examples), start))
+    ordinal = near_miss.snippet if partners else rng.choice(partner.snippets)
+    examples.append(_build_answered_example(section, partner, ordinal, labels, rng))
+    section_examples.examples.extend(vary_form(examples, "", rng))
+
+
 def _draw_labels(section: Section, rng: random.Random) -> list[str]:
-    """Return the title and the heading of a section, each with its share."""
+    """Return the title and the heading of a section, each with the probability of its share."""
     labels_with_shares = ((section.title, _TITLE_SHARE), (section.heading, _HEADING_SHARE))
     return [label for label, share in labels_with_shares if rng.random() < share]
 
 
 def _draw_others(section: Section, question: str, excluded: list[int], count: int, rng: random.Random) -> list[int]:
-    """Return the ordinals of other snippets of the section, mostly those that share words with the question."""
+    """Return the ordinals of ``count`` snippets without the ``excluded`` ones, or of all if there are fewer.
+
+    Most of them are the snippets that share the most words with the question.
+    """
     ordinals = [ordinal for ordinal in range(len(section.snippets)) if ordinal not in excluded]
     rng.shuffle(ordinals)
     words = find_content_words(question)
@@ -155,9 +176,9 @@ def _build_answered_example(
 def _build_unanswered_example(
     section: Section, question: str, ordinal: int, blocked: list[int], labels: list[str], rng: random.Random
 ) -> Example:
-    """Return the example of a question with a window around a snippet that does not answer it.
+    """Return the example of a question with a window around the snippet ``ordinal``, which does not answer it.
 
-    The window does not have the snippets of the ordinals `blocked`, which answer it.
+    The window does not have the snippets with the ordinals ``blocked``, which answer it.
     """
     window, _ = _build_window(section, ordinal, blocked, labels, rng)
     return Example(question, window, answered=False, spans=[])
@@ -166,7 +187,10 @@ def _build_unanswered_example(
 def _build_window(
     section: Section, ordinal: int, blocked: list[int], labels: list[str], rng: random.Random
 ) -> tuple[str, int]:
-    """Return a window around a snippet without the `blocked` ones, and the character offset of the snippet in it."""
+    """Return a window: the labels, the snippet, and sometimes its neighbors that are not ``blocked``.
+
+    Also return the character offset of the snippet in the window.
+    """
     before = prepend_labels(labels, "")
     if ordinal and ordinal - 1 not in blocked and rng.random() < _BEFORE_SHARE:
         before += f"{section.snippets[ordinal - 1]} "

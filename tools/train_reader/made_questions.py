@@ -19,22 +19,35 @@ _UNCLEAR_WORDS = frozenset(
     "many most such all each although while when if as in on at because but and so".split()
 )
 MADE_SOURCE = "made"
+#: The kinds of questions whose subject must have a meaning outside its passage.
+_KINDS_WITH_SUBJECT = ("definition", "state", "modal")
 #: The number of sentences of a passage that are tried.
 _MAX_TRIED = 4
 _MIN_ANSWER_CHARACTERS = 3
-_SUBJECT = r"((?:[\w'’-]+ ){0,5}[\w'’-]+)"
-#: Kind of question, and the pattern of a sentence that answers it.
+_ARTICLE, _NOUN_PHRASE = r"(?:The |A |An )?", r"(?:[\w'’-]+ ){0,5}[\w'’-]+"
+_ACTION = r"(?P<action>[a-z]+ [^,;.]{4,80})"
+#: Kinds of questions, and the patterns of sentences that answer them.
 _PATTERNS = [
-    ("definition", re.compile(rf"^(?:The |A |An )?{_SUBJECT} (is|are|was|were) ((?:an?|the|one) [^,;.]+)")),
-    ("state", re.compile(rf"^((?:The |A |An )?{_SUBJECT}) (is|are|was|were|has|have) ([^,;.]+)")),
-    ("modal", re.compile(rf"^((?:The |A |An )?{_SUBJECT}) (can|must|should|may|will|could) ((?:not )?[^,;.]+)")),
-    ("way", re.compile(r"^(?:In order )?[Tt]o ([a-z]+ [^,;.]{4,80}), ([^;.]+)")),
-    (
-        "way",
-        re.compile(r"^(?:You|Users|They|We|I) (?:can|should|must|have to|need to) ([a-z]+ [^,;.]{4,80}) (by [^,;.]+)"),
-    ),
-    ("condition", re.compile(r"^(If|When) ([^,;.]{5,80}), ([^;.]+)")),
-    ("reason", re.compile(r"^([^,;.]{10,80}),? because ([^;.]+)")),
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        (
+            "definition",
+            rf"^{_ARTICLE}(?P<subject>{_NOUN_PHRASE}) (?P<verb>is|are|was|were) (?P<answer>(?:an?|the|one) [^,;.]+)",
+        ),
+        ("state", rf"^(?P<subject>{_ARTICLE}{_NOUN_PHRASE}) (?P<verb>is|are|was|were|has|have) (?P<state>[^,;.]+)"),
+        (
+            "modal",
+            rf"^(?P<subject>{_ARTICLE}{_NOUN_PHRASE}) (?P<verb>can|must|should|may|will|could) "
+            r"(?P<answer>(?:not )?[^,;.]+)",
+        ),
+        ("way", rf"^(?:In order )?[Tt]o {_ACTION}, (?P<answer>[^;.]+)"),
+        (
+            "way",
+            rf"^(?:You|Users|They|We|I) (?:can|should|must|have to|need to) {_ACTION} (?P<answer>by [^,;.]+)",
+        ),
+        ("condition", r"^(?P<conjunction>If|When) (?P<condition>[^,;.]{5,80}), (?P<answer>[^;.]+)"),
+        ("reason", r"^(?P<claim>[^,;.]{10,80}),? because (?P<answer>[^;.]+)"),
+    )
 ]
 
 
@@ -51,45 +64,48 @@ def build_made_row(row: Row, rng: random.Random) -> Row | None:
         rng.shuffle(patterns)
         for kind, pattern in patterns:
             match = pattern.match(sentence)
-            question_and_group = _make_question(kind, match, rng) if match else None
-            if question_and_group is not None:
-                question, group = question_and_group
-                start, stop = match.span(group) if group else (0, len(sentence))
-                if stop - start < _MIN_ANSWER_CHARACTERS:
-                    continue
-                stop = min(stop, start + MAX_SPAN_CHARACTERS) if group else stop
-                answer = (sentence_start + start, sentence_start + stop)
-                return dataclasses.replace(
-                    row, question=question, answers=[answer], plausible=[], source=MADE_SOURCE, ranked=[]
-                )
+            if match is None or (kind in _KINDS_WITH_SUBJECT and _is_unclear(match["subject"])):
+                continue
+            question, is_yes_or_no = _make_question(kind, match, rng)
+            # The whole sentence answers a question for yes or no.
+            start, stop = (0, len(sentence)) if is_yes_or_no else match.span("answer")
+            if stop - start < _MIN_ANSWER_CHARACTERS:
+                continue
+            stop = stop if is_yes_or_no else min(stop, start + MAX_SPAN_CHARACTERS)
+            answer = (sentence_start + start, sentence_start + stop)
+            return dataclasses.replace(
+                row, question=question, answers=[answer], plausible=[], source=MADE_SOURCE, ranked=[]
+            )
     return None
 
 
-def _make_question(kind: str, match: re.Match[str], rng: random.Random) -> tuple[str, int] | None:
-    """Return a question, and the group of ``match`` that answers it (0: the whole match), or None.
+def _is_unclear(subject: str) -> bool:
+    """True if a subject has more than six words, or a word that means nothing without the passage."""
+    words = subject.lower().split()
+    return len(words) > 6 or not _UNCLEAR_WORDS.isdisjoint(words)
 
-    None means that the question would be unclear without its passage.
+
+def _make_question(kind: str, match: re.Match[str], rng: random.Random) -> tuple[str, bool]:
+    """Return a question of a kind of :data:`_PATTERNS`, and if it asks for yes or no.
+
+    ``match`` is the match of the kind's pattern with the sentence that answers.
     """
-    if kind in ("definition", "state", "modal"):
-        subject_words = match[1].lower().split()
-        if _UNCLEAR_WORDS & set(subject_words) or len(subject_words) > 6:
-            return None
     if kind == "definition":
-        subject, verb, _ = match.groups()
-        return rng.choice([f"What {verb} {subject}?", f"What {verb} the {subject}?", f"{subject}?"]), 3
+        subject, verb = match.group("subject", "verb")
+        return rng.choice([f"What {verb} {subject}?", f"What {verb} the {subject}?", f"{subject}?"]), False
     if kind == "state":
-        subject, _, verb, state = match.groups()
-        return f"{verb.capitalize()} {subject} {state}?", 0
+        subject, verb, state = match.group("subject", "verb", "state")
+        return f"{verb.capitalize()} {subject} {state}?", True
     if kind == "modal":
-        subject, _, modal, action = match.groups()
+        subject, verb, action = match.group("subject", "verb", "answer")
         if rng.random() < 0.4:
-            return f"What {modal} {subject} do?", 4
-        return f"{modal.capitalize()} {rng.choice(['I', subject])} {action.removeprefix('not ')}?", 0
+            return f"What {verb} {subject} do?", False
+        return f"{verb.capitalize()} {rng.choice(['I', subject])} {action.removeprefix('not ')}?", True
     if kind == "way":
         form = rng.choice(["How do I {}?", "How to {}", "How can I {}?", "What do I need to do to {}?"])
-        return form.format(match[1]), 2
+        return form.format(match["action"]), False
     if kind == "condition":
-        conjunction, condition, _ = match.groups()
-        return rng.choice(["What happens {} {}?", "What {} {}?"]).format(conjunction.lower(), condition), 3
-    claim = match[1]  # of a sentence of the kind "reason"
-    return f"Why {claim[0].lower()}{claim[1:]}?", 2
+        form = rng.choice(["What happens {} {}?", "What {} {}?"])
+        return form.format(match["conjunction"].lower(), match["condition"]), False
+    claim = match["claim"]  # of a sentence of the kind "reason"
+    return f"Why {claim[0].lower()}{claim[1:]}?", False

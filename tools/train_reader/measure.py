@@ -1,7 +1,9 @@
-"""Measure a reader on articles that it was not trained on.
+"""Measure a reader on held-out articles, which it was not trained on. The reader gets a question and a *window* of
+sentences; it scores if the window answers, and finds the span of the answer.
 
-Two measures: single windows, half of which answer and half of which hold the words that people took for an answer; and
-questions with the 24 sentences of all held-out articles that share the rarest words with them, as behind a store.
+There are two measures. One is of single windows: half of them answer, and half hold a plausible but wrong answer. The
+other is of questions, each with the 24 sentences of all held-out articles that share the rarest words with it, as
+behind a store.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def compute_auc(positive: Scores, negative: Scores) -> float:
 
 
 class Measurement:
-    """The held-out questions, encoded once."""
+    """The figures of readers on the same held-out windows and questions, which are encoded once."""
 
     def __init__(self, rows: list[Row], tokenizer: Tokenizer) -> None:
         """Draw windows and questions from held-out rows, always the same ones, and encode them."""

@@ -1,8 +1,8 @@
-"""The network of the answer reader: a BERT encoder with a head for "answered" and a head for the span.
+"""The network of the answer reader: a BERT encoder with a head for "answered" and a head for the span of the answer.
+It reads `[CLS] question [SEP] window [SEP]`; the window is one to three sentences.
 
-It reads `[CLS] question [SEP] window [SEP]`, at most :data:`MAX_TOKENS` tokens, and returns `answered` [batch], a
-logit, and `start` and `end` [batch, tokens], logits over the tokens of the window; every other token has
-:data:`OUTSIDE`.
+It reads at most :data:`MAX_TOKENS` tokens, and returns `answered` [batch], a logit, and `start` and `end` [batch,
+tokens], logits over the tokens of the window; every other token has :data:`OUTSIDE`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def load_tokenizer(directory: Path) -> Tokenizer:
 
 
 def encode_examples(tokenizer: Tokenizer, examples: list[Example]) -> Inputs:
-    """Return the padded inputs of the network, and for each window the (first, last) token of its answers."""
+    """Return the inputs of the network: padded tokens, and for each window the (first, last) token of its answers."""
     encodings = tokenizer.encode_batch([(example.question, example.window) for example in examples])
     length = max(len(encoding.ids) for encoding in encodings)
     ids, mask, types = (np.zeros((len(examples), length), dtype=np.int64) for _ in range(3))
@@ -53,7 +53,7 @@ def encode_examples(tokenizer: Tokenizer, examples: list[Example]) -> Inputs:
         ids[index, :num_tokens] = encoding.ids
         mask[index, :num_tokens] = 1
         types[index, :num_tokens] = encoding.type_ids
-        tokens = [
+        tokens = [  # of the window, which is the second sequence; start and end are characters
             (token, start, end)
             for token, (sequence, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True))
             if sequence == 1
@@ -152,7 +152,7 @@ def build_reader(start: Path, dropout: float) -> Reader:
 
 
 def load_start_weights(model: Reader, path: Path) -> None:
-    """Copy the weights of a BERT encoder, stored as transformers names them, into the model."""
+    """Copy the weights of a BERT encoder into the model; the file has them under the names of transformers."""
     weights = load_file(path)
     state = model.state_dict()
     names = {

@@ -59,7 +59,7 @@ def quantize_reader(source: Path, target: Path) -> None:
 
 
 def load_quantized_weights(model: Reader, path: Path) -> None:
-    """Copy the weights of an exported reader into the model, converted from 8 bits."""
+    """Copy the weights of an exported reader into the model, converted from 8 bits to floats."""
     graph = onnx.load(path).graph
     tables = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     state = {name: torch.from_numpy(table.copy()) for name, table in tables.items() if table.dtype == np.float32}
@@ -71,7 +71,7 @@ def load_quantized_weights(model: Reader, path: Path) -> None:
     parts = ("projection", "attention_output", "inner", "output")
     targets = [f"layers.{index}.{part}" for index in range(len(model.layers)) for part in parts]
     shapes = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
-    heads = ("answered_inner", "span", "answered")
+    heads = ("answered_inner", "span", "answered")  # after the layers; their matrices differ in shape
     for name in matrices:
         matrix = (tables[f"{name}{suffix}"] * tables[f"{name}_scale"]).T
         target = targets.pop(0) if targets else next(head for head in heads if shapes[f"{head}.weight"] == matrix.shape)

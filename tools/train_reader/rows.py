@@ -1,8 +1,9 @@
-"""Read the questions and passages of the answer reader, and make windows from them.
+"""Read the data of the answer reader. A *row* is a question with its passage and the spans of its answers, if any; an
+*article* has several passages. An *example* is what the reader reads: a question and a *window* of one to three
+sentences. In a *near miss*, the window only seems to answer.
 
-In: `train.jsonl.xz`, one question with its passage a line (see the README of the data). Out: :class:`Row` values with
-the sentences of their passages, and :class:`Example` values, which are what the reader reads: a question and a window
-of one to three sentences, perhaps with the title of the passage before it.
+In: `train.jsonl.xz`, one question with its passage per line (see the README of the data). Out: :class:`Row` values with
+the sentences of their passages, and :class:`Example` values, some with the title of the passage before the window.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_QUESTION_CHARACTERS = 300
 MAX_SENTENCES = 3
 WINDOW_SIZES = (0.55, 0.27, 0.18)  # shares of windows with 1, 2 and 3 sentences
 MAX_SPAN_CHARACTERS = 120  # a longer answer is a sentence, not a span
-_SIMILAR_SENTENCE_LIMIT = 0.9  # a near miss with a random number from here on has any sentence of its passage
+_HARD_NEAR_MISS_SHARE = 0.9  # of the near misses: their windows have a plausible answer, or resemble the question
 _HARD_NEGATIVE_SHARE = 0.6  # of the unanswered examples: their sentences resemble the question
 _MAX_SENTENCE_SHARE = 0.8  # a larger part of a sentence is not a span either
 HELD_OUT_SHARE = 0.15
@@ -45,7 +46,10 @@ class Passage:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Row:
-    """One question with its passage; all spans are (start, end) in characters of the passage."""
+    """One question with its passage; all spans are (start, end) in characters of the passage.
+
+    ``answers`` is empty if the passage does not answer; ``plausible`` are then the spans that only seem to.
+    """
 
     question: str
     passage: str
@@ -158,7 +162,10 @@ def _get_title(record: dict[str, Any]) -> str:
 
 
 def choose_held_out_articles(rows: list[Row]) -> set[str]:
-    """Return the articles to hold out: for each source, in order of their hashes, until HELD_OUT_SHARE of its rows."""
+    """Return the articles to hold out: of each source, articles in the order of their hashes.
+
+    Articles are chosen until they have HELD_OUT_SHARE of the rows of the source.
+    """
     counts: dict[str, collections.Counter] = {}
     for row in rows:
         counts.setdefault(row.source, collections.Counter())[row.article] += 1
@@ -184,7 +191,7 @@ def find_sentences(row: Row, span: Span) -> tuple[int, int]:
 
 
 def extend_window(row: Row, first: int, last: int, rng: random.Random, blocked: frozenset[int] = frozenset()) -> Span:
-    """Return the span of a window of the sentences `first` to `last` and random neighbors that are not blocked."""
+    """Return the span of a window: the sentences ``first`` to ``last``, and random neighbors that are not blocked."""
     num_sentences = max(rng.choices(range(1, MAX_SENTENCES + 1), WINDOW_SIZES)[0], last - first + 1)
     while last - first + 1 < num_sentences:
         neighbors = [
@@ -241,8 +248,8 @@ def rank_by_rare_words(question: str, indexes_by_word: dict[str, list[int]], num
 def rank_sentences_of_articles(rows: list[Row]) -> None:
     """Fill `ranked` of all rows: sentences of their article by the rarity of the words shared with the question.
 
-    Sentences that hold an answer, or its text, are left out. If the answer is a whole sentence, its text is unknown,
-    and only sentences of the same passage remain.
+    Sentences that hold an answer, or its text, are left out. If an answer is a whole sentence, the words that answer
+    are unknown, so only sentences of the same passage are used.
     """
     by_article: dict[str, list[Row]] = collections.defaultdict(list)
     for row in rows:
@@ -355,7 +362,7 @@ def build_near_miss_example(row: Row, rng: random.Random, share_plausible: float
         first, last = find_sentences(row, rng.choice(row.plausible))
     if first < 0 or last - first >= MAX_SENTENCES:
         ordinals = list(range(len(row.sentences)))
-        if draw < _SIMILAR_SENTENCE_LIMIT:
+        if draw < _HARD_NEAR_MISS_SHARE:
             ordinals = rank_by_overlap(row, ordinals)[:2]
         first = last = rng.choice(ordinals)
     window_start, window_end = extend_window(row, first, last, rng)
@@ -379,8 +386,8 @@ def build_unanswered_example(row: Row, rng: random.Random) -> Example | None:
     unusable = frozenset(range(len(row.sentences))) - frozenset(ordinals)
     if rng.random() < _HARD_NEGATIVE_SHARE:
         ordinals = rank_by_overlap(row, ordinals)[:2]
-    seed_sentence = rng.choice(ordinals)
-    window_start, window_end = extend_window(row, seed_sentence, seed_sentence, rng, unusable)
+    ordinal = rng.choice(ordinals)
+    window_start, window_end = extend_window(row, ordinal, ordinal, rng, unusable)
     return Example(row.question, row.passage[window_start:window_end], answered=False, spans=[])
 
 

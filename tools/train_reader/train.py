@@ -1,4 +1,6 @@
-"""Train the answer reader, and write the files that :mod:`tune` starts from and kvstore can load.
+"""Train the answer reader, and write the files that :mod:`tune` starts from and kvstore can load. The reader is a
+*student* that learns from *teachers*, networks of the same size; each teacher does not see one *fold*, a third of the
+articles. An *example* is a question with a window of sentences.
 
     python tools/train_reader/train.py MODEL_FOLDER --data train.jsonl.xz --out FOLDER
 

@@ -1,4 +1,6 @@
 """Train a trained answer reader further, on questions about everyday documents, and write the files that kvstore loads.
+A *section* of a document has *snippets*; a *near miss* is a question that a snippet only seems to answer. The *first
+training* is that of :mod:`train`; its reader is the *teacher*.
 
     python tools/train_reader/tune.py READER_FOLDER MODEL_FOLDER --data train.jsonl.xz --out FOLDER
 
@@ -129,7 +131,7 @@ class MixedBatches(Batches):
 
 
 def tune(model: Reader, teacher: Reader, batches: MixedBatches, minutes: float) -> Reader:
-    """Train the model for the minutes, and return the moving average of its weights."""
+    """Train the model for some minutes, and return a model with the moving average of its weights."""
     average = copy.deepcopy(model).eval()
     model.train()
     optimizer = build_optimizer(model)
@@ -148,12 +150,12 @@ def tune(model: Reader, teacher: Reader, batches: MixedBatches, minutes: float) 
 
 
 def _compute_loss(model: Reader, teacher: Reader, batch: Batch) -> torch.Tensor:
-    """Return the loss of a batch; the judgment of the teacher is a part of the labels of the first training."""
+    """Return the loss of a batch; labels of windows of the first training are mixed with the teacher's judgment."""
     logits, labels, span_losses = [], [], []
     num_spans = count_spans(batch)
     for part in batch.parts:
         part_labels = smooth_labels(batch.labels[part.ordinals])
-        replayed = batch.folds[part.ordinals] >= 0
+        replayed = batch.folds[part.ordinals] >= 0  # the windows of the first training
         with torch.autocast("cpu", torch.bfloat16):
             outputs = model(part.ids, part.mask, part.types)
             with torch.no_grad():
