@@ -1,4 +1,6 @@
 """Readers that convert files of every format into documents in one of three canonical forms.
+An *enclosed* file is nested in another, such as an archive. A *trusted* file is so small that its reader cannot hang or
+crash; others are read in another process.
 
 In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs), :class:`RawFact` objects for
 existing documents, and :class:`ReadFailure` objects for invalid rows. HTML, PDF and DOCX are converted, so that later

@@ -1,4 +1,5 @@
 """Archives: the files in a ``.zip`` or ``.tar``, and the file in a ``.gz``, ``.bz2`` or ``.xz``.
+A *member* is a file, link or device in an archive; skipped members are yielded as ``SkippedPart``.
 
 In: an archive or a compressed file; a ``.tar.gz`` or ``.tgz`` is a compressed archive. Out: the documents of its files,
 read as if they were separate files. A document's key is the key of the archive and the path in it

@@ -1,4 +1,6 @@
 """AsciiDoc: the file becomes Markdown that follows its structure.
+The *attributes* of a block are in brackets above it, as in ``[source,python]``; the first one is its *style*. A
+*marker*, such as ``**``, begins a list item. ``depth`` counts the blocks and lists around a block.
 
 In: bytes in UTF-8 (or in the encoding that a byte-order mark or option names). Out: one document of format ``markdown``
 with sections, lists, definitions, tables, quotations, listings and literal blocks, admonitions, footnotes and block
@@ -177,8 +179,7 @@ class _AsciiDocParser:
     ) -> int:
         """Append the block that begins at ``lines[start]`` to ``blocks``; return the index of the line after it.
 
-        ``attributes`` are the parts of the attribute line above the block, such as ``source`` (the style) and
-        ``python`` for ``[source,python]``. Sections begin only at depth 0.
+        ``attributes`` are those of the block. Sections begin only at depth 0.
         """
         line = lines[start]
         heading = _HEADING_PATTERN.match(line) if depth == 0 else None
@@ -271,9 +272,8 @@ class _AsciiDocParser:
     ) -> int:
         """Append the block between two equal delimiter lines, such as ``----``; return the index of the line after it.
 
-        An unclosed block extends to the last line. ``delimiter_match`` is the match of the first line, ``attributes``
-        has the attributes above the block, such as ``source`` and ``python``, and ``depth`` counts the blocks around
-        it. Comments and passthroughs are dropped.
+        An unclosed block extends to the last line. ``delimiter_match`` is the match of the first line. Comments and
+        passthroughs are dropped.
         """
         fence = delimiter_match[1]
         end = find_line(lines, start + 1, fence.__eq__)
@@ -304,10 +304,10 @@ class _AsciiDocParser:
         return end + 1
 
     def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse the list whose first item is at ``index``, and return it with the index of the line after it.
+        """Parse the list whose first item is at line ``index``; return it and the index of the line after it.
 
-        Items with the same marker (``**``) belong to the list. An item with a marker that no enclosing list has begins
-        an inner list. ``depth`` is the number of blocks and lists around the list.
+        Items with the same marker belong to the list. An item with a marker that no enclosing list has begins an inner
+        list.
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
@@ -341,10 +341,7 @@ class _AsciiDocParser:
         return make_list(items), index
 
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse a list ``term:: definition`` at line ``index``; return it and the index of the line after it.
-
-        ``depth`` is the number of blocks and lists around the list.
-        """
+        """Parse a list ``term:: definition`` at line ``index``; return it and the index of the line after it."""
         items: list[ListItem] = []
         match = _TERM_PATTERN.match(lines[index])
         while match is not None:
@@ -373,10 +370,7 @@ class _AsciiDocParser:
         return make_list(items), index
 
     def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append the blocks that ``+`` lines attach to a list item to ``blocks``; return the index of the next line.
-
-        ``depth`` is the number of blocks and lists that contain the item.
-        """
+        """Append the blocks that ``+`` lines attach to a list item to ``blocks``; return the index of the next line."""
         while index + 1 < len(lines) and lines[index] == "+" and depth < _MAX_DEPTH:
             index += 1
             attributes: list[str] = []
@@ -398,7 +392,7 @@ class _AsciiDocParser:
 
         ``separator`` is the first character of the table's delimiter (``|===``). With ``,``, ``:`` or a CSV format in
         the ``attributes``, each line is a row of CSV. In other tables, the attributes or the cells of the first line
-        determine the number of columns; lines without cells become a paragraph. ``depth`` counts the blocks around it.
+        determine the number of columns; lines without cells become a paragraph.
         """
         attribute_text = ",".join(attributes)
         format_match = re.search(r'format\s*=\s*"?([cd])sv', attribute_text)
@@ -411,9 +405,21 @@ class _AsciiDocParser:
         if not num_columns:
             first_line = next((line for line in lines if line and not line.startswith("//")), "")
             num_columns = len(_CELL_PATTERN.findall(first_line))
-        all_cells: list[str] = []
-        for match in re.finditer(  # a cell: its format (often empty), "|" and its text, as in "2+|Ships of the line"
-            rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.S
+        cells = self._parse_cells("\n".join(lines), depth)
+        if not num_columns or not cells:  # for example, because the table declares another separator
+            return [make_paragraph("\n".join(filter(None, lines)))] if any(lines) else []
+        rows = [cells[start : start + num_columns] for start in range(0, len(cells), num_columns)]
+        return [make_table(rows[0], rows[1:])]
+
+    def _parse_cells(self, source: str, depth: int) -> list[str]:
+        """Return the texts of all cells of a table, row by row. A cell that spans columns is followed by empty cells.
+
+        ``source`` is the text between the delimiters of the table. A cell is written as its format (often empty), a
+        bar, and its text, as in ``2+|Ships of the line``.
+        """
+        cells: list[str] = []
+        for match in re.finditer(
+            rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", source, re.S
         ):
             cell_format, text = match[1], match[2].replace("\\|", "|").strip("\n")
             if "a" in cell_format:  # a cell that contains blocks
@@ -424,11 +430,8 @@ class _AsciiDocParser:
             repetition = re.match(r"(\d+)[*+]", cell_format)
             num_cells = min(int(repetition[1]), MAX_REPETITIONS) if repetition else 1
             # 3* repeats the cell, 3+ lets it span columns.
-            all_cells += [cell_text] * num_cells if "*" in cell_format else [cell_text, *[""] * (num_cells - 1)]
-        if not num_columns or not all_cells:  # for example, because the table declares another separator
-            return [make_paragraph("\n".join(filter(None, lines)))] if any(lines) else []
-        rows = [all_cells[start : start + num_columns] for start in range(0, len(all_cells), num_columns)]
-        return [make_table(rows[0], rows[1:])]
+            cells += [cell_text] * num_cells if "*" in cell_format else [cell_text, *[""] * (num_cells - 1)]
+        return cells
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
         """Convert inline markup to Markdown, or to text without markup if ``plain``.

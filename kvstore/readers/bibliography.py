@@ -1,4 +1,6 @@
 r"""BibTeX bibliographies: each entry becomes a document.
+An entry has a type, a key and fields: ``@book{knuth84, title = {The TeXbook}}``. *Abbreviations* are names of texts,
+which ``@string`` entries define.
 
 In: a ``.bib`` file in UTF-8 (or in the encoding that a byte-order mark or option names). Out: documents of format
 ``text``. A document's key is the entry's key; if that is missing or another file uses it, the key is the file's key and
@@ -23,7 +25,7 @@ from .field_lines import MONTHS, format_entry
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
 from .scalars import parse_number
 
-_ENTRY_PATTERN = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")  # @book{
+_ENTRY_PATTERN = re.compile(r"@[ \t]*(?P<type>[A-Za-z]\w*)\s*(?P<opening>[{(])")  # @book{
 _KEY_PATTERN = re.compile(r"\s*([^\s,{}()]*)\s*,?")  # knuth1984,
 _FIELD_PATTERN = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")  # , author =
 _BARE_VALUE_PATTERN = re.compile(r"[^\s,#{}\"()]+")  # 1984, or the name of a macro, such as jan
@@ -58,7 +60,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     while (entry_match := _ENTRY_PATTERN.search(text, offset)) is not None:
         line_number += text.count("\n", line_number_offset, entry_match.start())
         line_number_offset = entry_match.start()
-        entry_type = entry_match[1].lower()
+        entry_type = entry_match["type"].lower()
         # After an unclosed entry, an entry ends at the latest before the next one.
         next_match = _ENTRY_PATTERN.search(text, entry_match.end()) if has_unclosed_entry else None
         entry = _BibEntry(text, entry_match, next_match.start() if next_match else len(text))
@@ -82,12 +84,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 class _BibEntry:
-    """One entry of a file, parsed up to the offset ``max_end``."""
+    """One entry of a file, which ends before the offset ``_max_end``; ``_offset`` is the offset to read next."""
 
     def __init__(self, text: str, entry_match: re.Match[str], max_end: int) -> None:
         """Prepare to parse the entry of ``text`` that begins at ``entry_match``, up to the offset ``max_end``."""
         self._text = text
-        self._entry_match = entry_match  # of _ENTRY_PATTERN: the entry's type and its opening brace or parenthesis
+        self._entry_match = entry_match  # of _ENTRY_PATTERN
         self._max_end = max_end
         self._offset = entry_match.end()  # everything before it is parsed
         self.key = ""
@@ -98,7 +100,7 @@ class _BibEntry:
         The first of several fields with the same name counts. ``abbreviations`` has the values of ``@string`` names.
         Raises _UnclosedEntryError if a value is not closed.
         """
-        if self._entry_match[1].lower() != "string":
+        if self._entry_match["type"].lower() != "string":
             key = self._match_next(_KEY_PATTERN)
             self.key = key[1] if key is not None else ""
         fields: dict[str, str] = {}
@@ -115,7 +117,7 @@ class _BibEntry:
         An entry in braces can have other text after its last field, which is skipped. An entry in parentheses ends
         after its last field.
         """
-        if self._match_next(_ENTRY_END_PATTERN) is not None or self._entry_match[2] == "(":
+        if self._match_next(_ENTRY_END_PATTERN) is not None or self._entry_match["opening"] == "(":
             return self._offset
         return self._find_closing_brace(self._entry_match.end())
 

@@ -1,4 +1,6 @@
 """Calendars: each appointment, task or note becomes a document.
+An *entry* is a component of the calendar with properties, which are lines such as ``DTSTART:20260302``. A *series* is
+an entry that is repeated by a rule.
 
 In: an iCalendar file (``.ics``), as calendars export it or invitations attach it. Out: documents of format ``text``. A
 document's key is the entry's ``UID``, followed by the ``RECURRENCE-ID`` for a changed instance of a series. If there is

@@ -1,4 +1,5 @@
 """Address cards: each person or organization of an address book becomes a document.
+A *property* is a line of a card, such as ``TEL;TYPE=home:555``.
 
 In: a vCard file (``.vcf``; 2.1, 3.0 or 4.0) with one card or more. Out: documents of format ``text``. A document's key
 is the card's ``UID``; if that is missing or another card uses it, the key is the file's key and the card's number. The

@@ -1,4 +1,6 @@
 r"""Content lines, the syntax of calendars (RFC 5545) and address cards (RFC 6350; vCard 2.1 and 3.0).
+A *property* is a line ``NAME;PARAMETER=VALUE:TEXT``; a *component* has the lines from ``BEGIN:KIND`` to ``END:KIND``. A
+long line is *folded*: it continues on the next line after white space.
 
 In: bytes with folded lines ``NAME;PARAMETER=VALUE:TEXT`` between ``BEGIN:KIND`` and ``END:KIND``, in UTF-8 (or in the
 encoding that a byte-order mark or option names). Out: nested :class:`Component` objects. Folds within a character,
@@ -115,18 +117,18 @@ def unescape(value: str) -> str:
 
 
 def split_value(value: str, separator: str) -> list[str]:
-    r"""Split a value at unescaped separators, and return its components without escapes; they can be empty.
+    r"""Split a value at unescaped separators, and return its parts without escapes; they can be empty.
 
     >>> split_value(r"a\;b;;c", ";")
     ['a;b', '', 'c']
     """
-    components: list[str] = []
+    parts: list[str] = []
     start = 0
     for match in re.finditer(rf"\\.|{separator}", value, re.S):  # an escape, or a separator
         if match[0] == separator:
-            components.append(value[start : match.start()])
+            parts.append(value[start : match.start()])
             start = match.end()
-    return [unescape(component).strip() for component in (*components, value[start:])]
+    return [unescape(part).strip() for part in (*parts, value[start:])]
 
 
 def _iter_properties(text: str) -> Iterator[Property]:

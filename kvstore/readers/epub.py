@@ -1,4 +1,6 @@
 """EPUB: a book becomes one Markdown document, with its parts in the order of the spine.
+The *package document* (OPF) has the metadata, the list of parts and the *spine*: the ids of the pages in reading order.
+The *navigation* is the table of contents: a page in EPUB 3, an NCX part in EPUB 2.
 
 In: an ``.epub`` file (EPUB 2 or 3). Out: one document of format ``markdown``: the pages of the spine, read as HTML with
 ``navigation=keep``, except the table of contents page. Headings get the level that the book's navigation gives their

@@ -1,4 +1,5 @@
 """HTML: the page becomes Markdown with headings, lists, tables and code, but without navigation.
+A *block* is a heading, paragraph, list, table or code block in Markdown.
 
 In: bytes in the encoding that the ``encoding`` option, a byte-order mark, ``<meta charset>`` or the XML declaration
 names, else UTF-8. Out: one document of format ``markdown``; its title is the first ``<h1>``, else ``<title>``. A page
@@ -111,7 +112,8 @@ def convert_markup(markup: str, file_name: str, options: ReadOptions) -> list[Ma
 def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
     """Return the Markdown blocks of the page ``tree``, and the elements left out as navigation.
 
-    ``keep`` is the strictest filter of navigation to try; it is relaxed until there are blocks other than headings.
+    ``keep`` is the strictest level of the navigation filter to try. The next level keeps more; levels are tried until
+    there are blocks other than headings.
     """
     body = tree.body
     if body is None:

@@ -1,4 +1,6 @@
 """Statistics of a page's elements (text, links, prose), and the location of its content.
+*Prose* is longer text outside links and headings; the *weight* of an element is its text outside links. *Landmarks* are
+elements with a role in the page, such as ``main`` and ``nav``.
 
 In: the body of a parsed page. Out: a :class:`PageAnalysis`. The page is walked once with an explicit stack, so that
 depth and length are safe. Counts are in characters, without white space around a text.
@@ -149,8 +151,8 @@ class _Landmarks:
 
 class PageAnalysis:
     """The statistics of a page's elements, by the parser's element id, and the location of its content.
-
     ``content_id`` is the id of the content element; ``content_path_ids`` has the ids of it and its ancestors.
+
     ``is_content_declared`` is true if the page marks its content with ``<main>`` or ``<article>`` and has its title
     there. ``title_path_ids`` has the ids of the page's title outside the content, and of its ancestors. ``body_weight``
     is the number of characters of the page outside links.

@@ -1,4 +1,6 @@
 """Conversion of the elements of a page to Markdown blocks, in order.
+A *container* collects the blocks of the page, an item, a cell or a quotation; its ``inline`` is the open paragraph.
+Methods that begin an element return the functions that end it.
 
 In: the body of a parsed page. Out: blocks. The tree is walked with an explicit stack instead of recursion, so that deep
 nesting is safe. When an element ends, the functions that its entry left on the stack finish it. Lists and quotations
@@ -373,7 +375,7 @@ class _PageWalker:
 
 
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
-    """True if two adjacent elements are different words, although no white space, only their style, separates them.
+    """True if two adjacent elements are separate words, although there is no white space between them.
 
     In a ``<dt>`` (``in_term``), a ``<span>`` after the term is a separate note, such as the type of a parameter.
     """
@@ -397,7 +399,7 @@ def _ends_like_running_text(node: LexborNode) -> bool:
 
 
 def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
-    """Return the text that an element starts with (or ends with, if ``at_end``); empty if an image is there, say."""
+    """Return the text that an element starts with (or ends with, if ``at_end``); empty if it is, say, an image."""
     edge: LexborNode | None = node
     for _ in range(_MAX_EDGE_DEPTH):
         if edge is None or edge.tag == "-text":

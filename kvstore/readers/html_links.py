@@ -1,4 +1,6 @@
 """Properties of the links of an element: what they lead to, and how they are placed in the text around them.
+*Stats* are the counts of an element's text and links. *Prose* is longer text outside links and headings. A *page
+action* is a link such as ``edit``; a *paging link* leads to the next page.
 
 In: an element and its stats in the page's analysis. Out: True if the links are a table of contents, turn pages, form a
 bar or are page actions, and if the element is part of a sentence, a title or a line of its own. Each decision inspects

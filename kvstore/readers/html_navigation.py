@@ -1,4 +1,6 @@
 """Detection of the parts of a page that are not content: scripts, form controls, landmarks, and navigation links.
+The *content* is the page's main element. *Prose* is longer text outside links and headings. *Site links* lead to other
+pages of the site. A *landmark* is a ``nav`` or another element with a role.
 
 In: a page's analysis and an element. Out: the reason to leave the element out, or None. Decisions need evidence: the
 element is a landmark (``nav``, a role, the header or footer of the page), consists mostly of links, is outside the
@@ -119,7 +121,9 @@ _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
 
 
 class NavigationFilter:
-    """The filter for the elements of one page, from the outermost to the innermost."""
+    """The filter that decides which elements of a page are left out, and why, from the outermost to the innermost.
+    ``_keep`` says how much of the page to keep.
+    """
 
     def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:
         """Prepare the filter of the page of ``analysis``; ``keep`` is the amount of the page to keep."""

@@ -1,4 +1,5 @@
-"""Unfinished parts of a page: running text, lists, definition lists and tables.
+"""Unfinished parts of a page: running text, lists, definition lists and tables, which become Markdown *blocks*.
+An *admonition* is a box such as "Note"; its title becomes the label of its first paragraph.
 
 In: finished paragraphs, items and cells, in the order of the page. Out: the resulting blocks.
 """

@@ -1,4 +1,6 @@
 """JSON Lines: each line is an object and becomes a document. JSON: a list of objects, or one document for the file.
+A *row* is a line or an object that is already parsed. An *item* is a document, a failure, or a fact about a document.
+A *position* is ``path:line``.
 
 In: UTF-8 (or the encoding that a byte-order mark or option names), one JSON object on each line; blank lines are
 ignored. Out: one document of format ``text`` for each line. Its key is ``id`` or ``key``; if that is missing or another
@@ -162,10 +164,7 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
     used_keys: set[str] = set()
 
     def make_document(fields: dict[str, JSON], position: str) -> Iterator[Item]:
-        """Yield the document of the object ``fields``; its default key ends with its line number.
-
-        ``position`` is ``path:line``.
-        """
+        """Yield the document of the object ``fields``; its default key ends with its line number."""
         default_key = origin.key + position.removeprefix(origin.name)
         raw_document = _build_document(fields, default_key, options)
         yield replace(raw_document, other_key=choose_other_key(raw_document.key, default_key, used_keys))

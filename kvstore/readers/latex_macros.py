@@ -1,4 +1,5 @@
 """The macros of a LaTeX file, and the cursor that reads arguments and definitions and expands macros.
+An *argument* is in braces; an *option* is an optional argument in brackets.
 
 In: LaTeX source. Out: the source of each argument; an expansion is inserted at the cursor. Macros that expand to more
 than ``MAX_EXPANDED_CHARACTERS`` characters are an EndlessMacrosError.

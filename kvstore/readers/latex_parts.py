@@ -1,4 +1,5 @@
 """The parts of LaTeX source: groups, environments, items of lists, and rows and cells of tables.
+A *group* is source in brackets or braces; an *environment* is between ``\\begin{name}`` and ``\\end{name}``.
 
 In: source and the offset at which a part begins. Out: the source of the part, or the offset of its end. Nothing is
 expanded, and unclosed groups end at a limit.

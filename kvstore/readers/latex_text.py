@@ -1,4 +1,6 @@
 """The conversion of LaTeX source to blocks of Markdown: its text, commands, environments, formulas and footnotes.
+An *argument* is in braces; an *option* is an optional argument in brackets. ``depth`` is the nesting depth of a piece
+of source.
 
 In: the decoded source of a file, or a piece of it. Out: blocks, the title and metadata of the file, and the names of
 included files. Source nested deeper than ``_MAX_DEPTH`` loses its commands and keeps its text.
@@ -119,7 +121,10 @@ class LatexConverter(MacroTable):
 
 
 class _FragmentConverter(LatexCursor):
-    """The converter of a piece of source to blocks; the expansions of macros are inserted into the source."""
+    """The converter of a piece of source to blocks; the expansions of macros are inserted into the source.
+    ``_offset`` is the offset of the next character of ``_text``, and ``_inline`` is the open paragraph. ``_source`` is
+    the converter of the whole file.
+    """
 
     def __init__(self, source: LatexConverter, text: str, depth: int, plain: bool = False) -> None:
         """Prepare to convert ``text``, which is nested ``depth`` levels deep in the ``source`` file.

@@ -1,4 +1,5 @@
 """Mail: each message is a document; its attachments are read by their suffixes as separate documents.
+A *part* is a MIME part of a message: a text, an attachment, or a container of other parts.
 
 In: a message (``.eml``, RFC 5322 and MIME) or a file of messages (``.mbox``, RFC 4155; ``>From`` lines as in mboxrd). A
 line ``From`` begins a message if it has a time of day or a header follows it.
@@ -127,7 +128,7 @@ def _split_mbox(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _read_message(
     message_bytes: bytes, origin: Origin, default_key: str, options: ReadOptions
 ) -> Iterator[Item | EnclosedFile]:
-    """Yield the document of a message, then an EnclosedFile or, for an unknown format, a SkippedPart per attachment.
+    """Yield the document of a message, then its attachments; those of unknown formats are SkippedParts.
 
     A message without id has ``default_key`` as its key; otherwise, the id is the key and ``default_key`` is the
     ``other_key``, used if another message of the ingest has the same id. Raises InvalidMailError if the bytes are not
@@ -150,23 +151,31 @@ def _read_message(
     text = join_blocks([*_iter_header_blocks(message), *body_blocks]) + "\n"
     meta = _build_meta(message, [name for name, _ in attachments])
     yield RawDocument(key, title=subject or None, text=text, meta=meta, format="markdown", other_key=other_key)
+    for name, part in attachments:
+        yield _make_attachment(name, part, origin, key, other_key)
+
+
+def _make_attachment(
+    name: str, part: Message, origin: Origin, key: str, other_key: str | None
+) -> EnclosedFile | SkippedPart:
+    """Return an attachment with the file name ``name`` as a file to read; a SkippedPart if its format is unknown.
+
+    ``key`` and ``other_key`` are the keys of its message.
+    """
     from . import describe_skipped, find_format
 
-    for name, part in attachments:
-        path = f"{origin.name}/{name}"
-        if find_format(name) is None:  # unreadable; the message lists its name
-            yield SkippedPart(path, describe_skipped(name))
-            continue
-        content = _get_payload(part)
-        other_part_key = f"{other_key}/{name}" if other_key else None
-        yield EnclosedFile(
-            path,
-            f"{key}/{name}",
-            size=len(content),
-            read_content=partial(bytes, content),
-            meta={"attached_to": key},
-            other_key=other_part_key,
-        )
+    path = f"{origin.name}/{name}"
+    if find_format(name) is None:  # unreadable; the message lists its name
+        return SkippedPart(path, describe_skipped(name))
+    content = _get_payload(part)
+    return EnclosedFile(
+        path,
+        f"{key}/{name}",
+        size=len(content),
+        read_content=partial(bytes, content),
+        meta={"attached_to": key},
+        other_key=f"{other_key}/{name}" if other_key else None,
+    )
 
 
 def _build_meta(message: Message, attachment_names: list[str]) -> dict[str, JSON]:
@@ -232,7 +241,7 @@ def _is_text_type(content_type: str) -> bool:
 
 
 def _choose_alternative(part: Message) -> Message | None:
-    """Choose which alternative of a ``multipart/alternative`` MIME part to read (RFC 2046, 5.1.4).
+    """Return the alternative of a ``multipart/alternative`` MIME part that is read (RFC 2046, 5.1.4).
 
     This is the plain text if it has enough words compared with the longest alternative, else the last other alternative
     with words. If no alternative has words, return the plain text, which can be empty, or None without plain text.
@@ -360,20 +369,14 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
                 end += 1
             # "> text" becomes "text".
             quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
-            can_nest = max(depth, get_quote_depth(line)) < _MAX_QUOTE_DEPTH
-            blocks = (
-                list(_iter_plain_blocks(quoted_lines, depth + 1))
-                if can_nest
-                else [make_paragraph("\n".join(quoted_lines))]
-            )
-            if blocks:
-                yield make_quote(blocks)
+            if max(depth, get_quote_depth(line)) < _MAX_QUOTE_DEPTH:
+                yield from _iter_quote(quoted_lines, depth)
+            else:
+                yield make_quote([make_paragraph("\n".join(quoted_lines))])
         elif depth < _MAX_QUOTE_DEPTH and _FORWARD_LINE_PATTERN.match(line.strip()):
             end = len(lines)
             yield make_paragraph(line.strip())
-            blocks = list(_iter_plain_blocks(lines[start + 1 :], depth + 1))
-            if blocks:
-                yield make_quote(blocks)
+            yield from _iter_quote(lines[start + 1 :], depth)
         elif SIGNATURE_PATTERN.match(line):
             while end < len(lines) and not get_quote_depth(lines[end]):
                 end += 1
@@ -389,6 +392,13 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
             ]
             yield MarkdownBlock("paragraph", "\n".join(text_lines).strip())
         start = end
+
+
+def _iter_quote(lines: list[str], depth: int) -> Iterator[MarkdownBlock]:
+    """Yield the block quotation of lines of plain text inside ``depth`` other quotations, unless it would be empty."""
+    blocks = list(_iter_plain_blocks(lines, depth + 1))
+    if blocks:
+        yield make_quote(blocks)
 
 
 def _continues_paragraph(line: str) -> bool:

@@ -1,4 +1,6 @@
 """The blocks of a manual page under construction: paragraphs, code, and items at several levels of indentation.
+A *level* has blocks and an unfinished list; the macro ``.RS`` or an mdoc list opens it. An item has *terms*, a number
+or a bullet.
 
 In: lines of text with roff escapes, and the beginning and end of each indentation and item. Out: the finished blocks.
 Levels deeper than ``MAX_LIST_DEPTH`` are not indented further.
@@ -102,7 +104,10 @@ def _is_term(text: str) -> bool:
 
 
 class ManualBlocks:
-    """The blocks of a page, from the outermost level of indentation to the innermost."""
+    """The blocks of a page, from the outermost level of indentation to the innermost.
+    ``_levels`` are the open levels, outermost first, ``_code_lines`` the lines of the open code block (None outside
+    code), and ``_running_text`` is the open paragraph.
+    """
 
     def __init__(self, roff: RoffInterpreter) -> None:
         """Create a page without blocks; ``roff`` renders the escapes of the text."""
@@ -175,7 +180,7 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_paragraph(text))
 
     def _redirect_next_line(self, handle_line: Callable[[str], None]) -> None:
-        """Pass the next line of text to ``handle_line``, instead of adding it to the paragraph."""
+        """Have the next line of text passed to ``handle_line`` instead of adding it to the paragraph."""
         self._next_line_handler = handle_line
 
     def _finish_code(self) -> None:

@@ -1,4 +1,6 @@
-r"""Manual pages: the output of ``man`` becomes Markdown that follows its structure.
+r"""Manual pages: the roff source of a page of ``man`` becomes Markdown that follows its structure.
+A *macro* is a line such as ``.SH NAME``; ``macro_args`` is the text after its name. BSD pages use the *mdoc* macros,
+such as ``.Bl`` for a list; others use the *man* macros.
 
 In: a roff page with man or mdoc macros, in UTF-8 or in the encoding of its first line (``-*- coding: latin-1 -*-``) or
 of the ``encoding`` option. Out: one document of format ``markdown`` with sections, paragraphs, lists of terms, examples
@@ -62,7 +64,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _ManPageConverter(ManualBlocks):
-    """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to."""
+    """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to.
+    ``_levels`` are the open indentations, innermost last, ``_code_lines`` the lines of the open code block (None
+    outside code), and ``_running_text`` is the open paragraph.
+    """
 
     def __init__(self, text: str) -> None:
         """Convert the roff source ``text`` of a manual page to Markdown blocks and metadata.

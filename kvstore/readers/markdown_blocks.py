@@ -1,4 +1,5 @@
 """Markdown output of the readers that convert other formats, so that later stages parse one form only.
+A *block* is a paragraph, heading, list, table, quotation or code block.
 
 :class:`InlineBuilder` collects the running text of one paragraph. Functions create :class:`MarkdownBlock` objects from
 finished parts, and :func:`join_blocks` joins them. Literal text is escaped only if it would open a block (``#``, ``-
@@ -68,8 +69,7 @@ def is_exponent(text: str, last_character: str) -> bool:
 
 class InlineBuilder:
     """A builder of a paragraph: white space collapses, a line break is a ``\\n``, two begin a new paragraph.
-
-    With ``plain``, code and emphasis are not marked, as in headings.
+    ``_texts`` are the pieces collected so far. With ``plain``, code and emphasis are not marked, as in headings.
     """
 
     def __init__(self, plain: bool = False) -> None:

@@ -1,4 +1,6 @@
 """mdoc: conversion of the inline macros of BSD manual pages to running text.
+The *tokens* of a line are macros, such as ``Fl`` for a flag, each followed by its arguments. The documented name is the
+name of the command or function that the page describes.
 
 In: the macro of a line and its arguments. Out: pieces of text with the spaces and brackets that the macros imply.
 :mod:`.man_page` handles the macros that begin blocks (sections, lists, displays).

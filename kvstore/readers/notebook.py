@@ -1,4 +1,5 @@
 """Notebooks: the cells of a Jupyter notebook become one Markdown document, in order.
+A cell is a text or code; a code cell has *outputs*.
 
 In: an ``.ipynb`` file (nbformat 3 or 4). Out: one document of format ``markdown``. Markdown cells are kept verbatim,
 and code cells become code blocks in the notebook's language. The text outputs of a code cell (streams, results, errors)

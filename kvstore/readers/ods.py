@@ -1,4 +1,5 @@
 """ODS: the sheets of an OpenDocument spreadsheet, as rows of texts.
+A file stores equal adjacent rows or cells once, with their number of *repetitions*.
 
 In: an ``.ods`` file. Out: the cells of each sheet: numbers as stored, dates in ISO 8601, and other values as displayed.
 Formulas yield their saved values. Comments are dropped. A file that is not ODS or is locked with a password is a

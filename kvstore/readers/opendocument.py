@@ -1,4 +1,5 @@
 """Common parts of OpenDocument texts, spreadsheets and presentations.
+A file is a *package* (a ZIP archive of XML parts) or a single XML file; a *tree* is the root element of a part.
 
 In: a package (``.odt``, ``.ods``, ``.odp``, templates of them) or one XML file (``.fodt`` and so on). Out: the body,
 the trees with its styles, and the title in its properties. A file that is not OpenDocument, is locked with a password
@@ -38,7 +39,7 @@ _MAX_START_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument:
-    """A document: its ``body``, the ``trees`` with its styles, and its ``title``, which can be empty."""
+    """A document: its ``body``, the root elements of its parts (``trees``), and its ``title``, which can be empty."""
 
     body: Element
     trees: tuple[Element, ...]

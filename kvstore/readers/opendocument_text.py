@@ -1,4 +1,5 @@
 """Conversion of OpenDocument text to Markdown blocks, in the order of its body.
+A *span* is a stretch of text with a style. *Notes* are footnotes and endnotes. ``plain`` text has no emphasis.
 
 In: the body of a text, or a shape of a slide, and the trees with its styles. Out: blocks: headings by their outline
 level, lists, tables, code, quotations, text boxes and notes. Tables of contents, other indexes, deleted text and
@@ -214,7 +215,7 @@ class OpenDocumentConverter:
                 continue
             item_number += 1
             marker = f"{item_number}." if (style or "", depth + 1) in self._numbered_levels else "-"
-            is_first = True
+            is_first = True  # until the first block of the item is added
             for child in item:
                 if child.tag == f"{TEXT}list":
                     self._add_list(child, builder, depth + 1, style)
@@ -224,9 +225,7 @@ class OpenDocumentConverter:
                     continue
                 if any(block.kind == "heading" for block in blocks):  # a numbered heading is a list item in some files
                     builder.add_blocks(*blocks)
-                    is_first = False
-                    continue
-                if is_first:
+                elif is_first:
                     builder.add_item(depth, marker, blocks)
                 else:
                     builder.extend_item(blocks)

@@ -1,4 +1,6 @@
 """Org: Emacs notes become Markdown that follows their structure.
+A *keyword* is a line ``#+NAME: value``; a *drawer* is the lines from ``:NAME:`` to ``:END:``. ``depth`` is the number
+of blocks around the lines.
 
 In: an ``.org`` file in UTF-8 (or in the encoding that a byte-order mark or option names). Out: one document of format
 ``markdown`` with headings (states and tags below them), lists, definitions, tables, code, examples, quotations, plans
@@ -37,23 +39,27 @@ _MAX_DEPTH = 24
 #: The maximum number of lines of a drawer; without an end in this range, the first line is not a drawer.
 _MAX_DRAWER_LINES = 500
 
-_HEADING_PATTERN = re.compile(r"(\*{1,50}) +(.*\S)\s*$")  # ** Green tea
+_HEADING_PATTERN = re.compile(r"(?P<stars>\*{1,50}) +(?P<title>.*\S)\s*$")  # ** Green tea
 _STATE_PATTERN = re.compile(r"(TODO|NEXT|WAITING|STARTED|HOLD|DONE|CANCELL?ED)(?: +|$)")  # TODO buy
 _PRIORITY_PATTERN = re.compile(r"\[#\w\] *")  # [#A]
 _TAGS_PATTERN = re.compile(r"(?<!\s)\s+:((?:[\w@#%]+:)+)$")  # Tea :green:hot:
-_KEYWORD_PATTERN = re.compile(r"\s*#\+([\w-]+):[ \t]*(.*)$")  # #+TITLE: Green tea
-_BEGIN_PATTERN = re.compile(r"\s*#\+begin_(\S+)(?:[ \t]+(\S+))?.*$", re.I)  # #+begin_src python
+_KEYWORD_PATTERN = re.compile(r"\s*#\+(?P<name>[\w-]+):[ \t]*(?P<value>.*)$")  # #+TITLE: Green tea
+_BEGIN_PATTERN = re.compile(r"\s*#\+begin_(?P<type>\S+)(?:[ \t]+(?P<language>\S+))?.*$", re.I)  # #+begin_src python
 _DRAWER_PATTERN = re.compile(r"\s*:[\w-]+:\s*$")  # :PROPERTIES:
 _PLAN_PATTERN = re.compile(r"\s*(?:DEADLINE|SCHEDULED|CLOSED): *[<\[]")  # SCHEDULED: <2020-01-31>
 #: A list item, perhaps with a checkbox: ``- [X] tea``, ``1. tea``.
-_ITEM_PATTERN = re.compile(r"(\s*)([-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)(?:\[[ Xx-]\] +)?")
+_ITEM_PATTERN = re.compile(
+    r"(?P<indent>\s*)(?P<marker>[-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)(?:\[[ Xx-]\] +)?"
+)
 _NUMBER_PATTERN = re.compile(r"\d")
 _TABLE_PATTERN = re.compile(r"\s*\|")
 _RULE_PATTERN = re.compile(r"\s*\|[-+|]*$")  # |---+---|
 _FIXED_WIDTH_PATTERN = re.compile(r"\s*:(?: (.*)|)$")  # : a code line
-_FOOTNOTE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]\s*(.*)$")  # [fn:1] A note
+_FOOTNOTE_PATTERN = re.compile(r"\[fn:(?P<label>[\w-]{1,60})\]\s*(?P<text>.*)$")  # [fn:1] A note
 
-_LINK_PATTERN = re.compile(r"\[\[([^\[\]\n]{1,2000})\](?:\[([^\[\]\n]{1,1000})\])?\]")  # [[tea.org][Tea]]
+_LINK_PATTERN = re.compile(
+    r"\[\[(?P<address>[^\[\]\n]{1,2000})\](?:\[(?P<label>[^\[\]\n]{1,1000})\])?\]"  # [[tea.org][Tea]]
+)
 _CODE_PATTERN = re.compile(r"(?<![\w=~])([=~])(?=\S)([^\n]{1,500}?)(?<=\S)\1(?![\w=~])")  # =code=
 _STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")  # *tea*
 _ITALIC_PATTERN = re.compile(r"(?<![\w/:.])/(?=[^\s/])([^/\n]{1,500}?)(?<=[^\s/])/(?![\w/])")  # /tea/
@@ -93,7 +99,7 @@ class _OrgParser:
         self.descriptions: list[JSON] = []
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of lines; ``depth`` is the number of blocks around them."""
+        """Return the Markdown blocks of the lines of a file (``depth`` 0) or of a block in it."""
         builder = BlockBuilder()
         index = 0
         while index < len(lines):
@@ -103,27 +109,24 @@ class _OrgParser:
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, builder: BlockBuilder) -> int:
         """Add the block that begins at ``lines[start]`` to ``builder``, and return the index of the line after it.
 
-        Blank lines, comments and drawers are skipped. ``depth`` is the number of blocks that contain the lines;
-        headings begin only at depth 0.
+        Blank lines, comments and drawers are skipped. Headings begin only at depth 0.
         """
         line = lines[start]
         if not line.strip():
             return start + 1
         heading_match = _HEADING_PATTERN.match(line) if depth == 0 else None
         if heading_match is not None:
-            builder.add_blocks(*_iter_heading_blocks(len(heading_match[1]), heading_match[2]))
+            builder.add_blocks(*_iter_heading_blocks(len(heading_match["stars"]), heading_match["title"]))
             return start + 1
         if begin := _BEGIN_PATTERN.match(line):
             return self._parse_delimited(lines, start, begin, depth, builder)
         if keyword := _KEYWORD_PATTERN.match(line):
-            self._process_keyword(keyword[1].lower(), keyword[2].strip(), builder)
+            self._process_keyword(keyword["name"].lower(), keyword["value"].strip(), builder)
             return start + 1
-        if line.lstrip().startswith(("# ", "#+")) or line.strip() == "#":
+        if line.lstrip().startswith(("# ", "#+")) or line.strip() == "#":  # a comment
             return start + 1
         if _DRAWER_PATTERN.match(line):
-            # Without an end, only this line is skipped.
-            end = _find_end_line(lines[start : start + _MAX_DRAWER_LINES], 0, ":end:")
-            return start + end + 1 if end < min(len(lines) - start, _MAX_DRAWER_LINES) else start + 1
+            return _find_drawer_end(lines, start)
         if _TABLE_PATTERN.match(line):
             end = find_line(lines, start, lambda other: not _TABLE_PATTERN.match(other))
             rows = [_split_cells(row) for row in lines[start:end] if not _RULE_PATTERN.match(row)]
@@ -139,7 +142,7 @@ class _OrgParser:
             return self._parse_item(lines, start, item, builder)
         end = _find_paragraph_end(lines, start)
         footnote = _FOOTNOTE_PATTERN.match(line)
-        first_line = line.strip() if footnote is None else f"[fn:{footnote[1]}] {footnote[2]}"
+        first_line = line.strip() if footnote is None else f"[fn:{footnote['label']}] {footnote['text']}"
         text = " ".join([first_line, *map(str.strip, lines[start + 1 : end])])
         builder.add_blocks(make_paragraph(_render_inline(text)))
         return end
@@ -170,12 +173,12 @@ class _OrgParser:
         ``begin`` is the match of its first line, ``lines[start]``. An unclosed block extends to the last line. A
         comment is dropped. A block inside too many others (``depth``) is added as code.
         """
-        block_type = begin[1].lower()
+        block_type = begin["type"].lower()
         end = _find_end_line(lines, start, f"#+end_{block_type}")
         body = list(lines[start + 1 : end])
         if block_type in ("src", "example", "export") or depth >= _MAX_DEPTH:
             margin = get_margin(body)
-            language = (begin[2] or "") if block_type == "src" else ""
+            language = (begin["language"] or "") if block_type == "src" else ""
             if any(body):
                 # A comma escapes a line that would end the block or be a heading.
                 code = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", body_line[margin:]) for body_line in body)
@@ -190,9 +193,9 @@ class _OrgParser:
     def _parse_item(self, lines: Sequence[str], start: int, item: re.Match[str], builder: BlockBuilder) -> int:
         """Add the list item at ``lines[start]`` to ``builder``, and return the index of the line after it.
 
-        Further indented lines belong to it. ``item`` is the match of its first line: the indentation and the marker.
+        Further indented lines belong to it. ``item`` is the match of its first line.
         """
-        indent = len(item[1])
+        indent = len(item["indent"])
         end = start + 1
         while end < len(lines) and lines[end] and get_indent(lines[end]) > indent:
             if any(pattern.match(lines[end]) for pattern in (_ITEM_PATTERN, _BEGIN_PATTERN, _TABLE_PATTERN)):
@@ -200,7 +203,7 @@ class _OrgParser:
             end += 1
         text = " ".join([lines[start][item.end() :], *map(str.strip, lines[start + 1 : end])]).strip()
         text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()  # between a term and its definition
-        marker = f"{item[2][:-1]}." if _NUMBER_PATTERN.match(item[2]) else "-"
+        marker = f"{item['marker'][:-1]}." if _NUMBER_PATTERN.match(item["marker"]) else "-"
         if text:
             # Two columns of indentation are a level.
             builder.add_item(min(indent // 2, _MAX_DEPTH), marker, [MarkdownBlock("paragraph", _render_inline(text))])
@@ -223,6 +226,13 @@ def _iter_heading_blocks(level: int, title: str) -> Iterator[MarkdownBlock]:
     yield make_heading(level, _render_inline(title, plain=True) or "…")
     if details:
         yield make_paragraph("; ".join(details))
+
+
+def _find_drawer_end(lines: Sequence[str], start: int) -> int:
+    """Return the index of the line after the drawer at ``start``; ``start + 1`` if the drawer has no end."""
+    drawer_lines = lines[start : start + _MAX_DRAWER_LINES]
+    end = _find_end_line(drawer_lines, 0, ":end:")
+    return start + end + 1 if end < len(drawer_lines) else start + 1
 
 
 def _find_end_line(lines: Sequence[str], start: int, end_line: str) -> int:
@@ -259,7 +269,9 @@ def _render_inline(text: str, plain: bool = False) -> str:
     text = _CODE_PATTERN.sub(
         lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text
     )
-    text = _LINK_PATTERN.sub(lambda match: match[2] or protected_texts.protect(match[1].removeprefix("file:")), text)
+    text = _LINK_PATTERN.sub(
+        lambda match: match["label"] or protected_texts.protect(match["address"].removeprefix("file:")), text
+    )
     text = _FOOTNOTE_REFERENCE_PATTERN.sub(r"[\1]", text)
     text = _DATE_PATTERN.sub(lambda match: protected_texts.protect(match[1].strip()), text)
     text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1]}{emphasis}", text)

@@ -1,4 +1,5 @@
 """ZIP archives, and the formats that are ZIP packages (DOCX, EPUB, OpenDocument, PPTX, XLSX).
+A *part* is a file in the package.
 
 In: a stream. Out: the open archive, after a check of its unpacked size. A small archive can unpack to any size, but
 never to more than its directory declares. An archive that declares more than ``MAX_UNPACKED_BYTES`` bytes or more than
@@ -59,18 +60,18 @@ class Package:
         self._names = {entry.filename for entry in self.parts}
 
     def __contains__(self, part: str) -> bool:
-        """True if the package contains the part (file) with the path ``part``."""
+        """True if the package contains a part with the path ``part``."""
         return part in self._names
 
     def read_part(self, part: str) -> bytes:
-        """Return the bytes of a part, which is a file in the package; ``part`` is its path.
+        """Return the bytes of the part with the path ``part``.
 
         Raises KeyError if the part is missing, and the exceptions of zipfile if it is damaged.
         """
         return self._archive.read(part)
 
     def read_tree(self, part: str) -> Element:
-        """Return the root element of an XML part, which is a file in the package; ``part`` is its path.
+        """Return the root element of the XML part with the path ``part``.
 
         Raises KeyError if the part is missing, and the exceptions of zipfile or XmlError if it is damaged.
         """

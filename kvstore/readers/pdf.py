@@ -1,4 +1,6 @@
 """PDF: the text layer of all pages becomes one document.
+A *running line* is repeated at the head or foot of pages. The *cells* of a line are its texts between wide gaps. The
+*leading* is the usual distance between lines. Lengths are in points, and y grows upward.
 
 In: a PDF file. Out: one document of format ``text``. Lines are joined into paragraphs, hyphenated words are restored,
 and pages are separated by a blank line. A table of three or more columns is one paragraph with a line for each row and
@@ -134,20 +136,8 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     first and last page, because chapter heads change. Two pages are enough for a line with the number of the page. If
     nothing else would be left, all lines are kept.
     """
-    # The (page index, line) pairs by (head or foot, height in steps of the tolerance, text with "#" for each number).
-    lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
-    for page_index, lines in enumerate(pages):
-        lines_from_top = sorted(lines, key=lambda line: -line.y)  # y grows upward
-        edge_lines = [("head", line) for line in lines_from_top[:_NUM_EDGE_LINES]]
-        edge_lines += [("foot", line) for line in lines_from_top[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
-        for edge, line in edge_lines:
-            normalized = _NUMBER_PATTERN.sub("#", line.text)
-            if len(normalized) <= _MAX_RUNNING_CHARACTERS:
-                lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
-                    (page_index, line)
-                )
     running_lines: dict[int, NavigationPart] = {}  # by the id of the line
-    for (edge, _, normalized), occurrences in lines_by_position.items():
+    for (edge, _, normalized), occurrences in _group_edge_lines(pages).items():
         page_indexes = sorted({page_index for page_index, _ in occurrences})
         num_pages_between = page_indexes[-1] - page_indexes[0] + 1
         is_numbered = edge == "foot" or _PAGE_LABEL_PATTERN.search(normalized) is not None
@@ -164,6 +154,24 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     return content_pages, tuple(
         running_lines[id(line)] for lines in pages for line in lines if id(line) in running_lines
     )
+
+
+def _group_edge_lines(pages: Sequence[list[PageLine]]) -> dict[tuple[str, int, str], list[tuple[int, PageLine]]]:
+    """Return the first and last lines of all pages, as pairs (page index, line), grouped by their place and text.
+
+    The key of a group is (``head`` or ``foot``, height in steps of the tolerance, text with ``#`` for each number).
+    """
+    groups: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
+    for page_index, lines in enumerate(pages):
+        lines_from_top = sorted(lines, key=lambda line: -line.y)
+        edge_lines = [("head", line) for line in lines_from_top[:_NUM_EDGE_LINES]]
+        edge_lines += [("foot", line) for line in lines_from_top[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
+        for edge, line in edge_lines:
+            normalized = _NUMBER_PATTERN.sub("#", line.text)
+            if len(normalized) <= _MAX_RUNNING_CHARACTERS:
+                key = (edge, round(line.y / _HEIGHT_TOLERANCE), normalized)
+                groups.setdefault(key, []).append((page_index, line))
+    return groups
 
 
 def _has_page_numbers(occurrences: Sequence[tuple[int, PageLine]]) -> bool:

@@ -1,4 +1,6 @@
 """The text state of a PDF page: its fonts, and how far a shown text moves the pen.
+A *code* is the number of a letter in a font. The operator ``TJ`` shows strings of codes; the numbers among them are
+gaps: they move the pen back by thousandths of the font size.
 
 In: the operators of a page and their operands, as pypdf reports them. Out: advances in text units, and operands whose
 word gaps pypdf recognizes.
@@ -113,9 +115,8 @@ class PenTracker:
         self._state = replace(self._state, font_widths=font_widths, is_single_byte=is_single_byte, size=font_size)
 
     def measure_advance(self, operands: Sequence[Any]) -> float | None:
-        """Return how far the text that the operator TJ shows moves the pen, in text units.
+        """Return how far the text that ``TJ`` shows with these ``operands`` moves the pen, in text units.
 
-        ``operands`` are strings of codes and numbers; a number moves the pen back by thousandths of the font size.
         Return None if the font has no widths, or if a string is empty or ends within a code.
         """
         state = self._state
@@ -139,7 +140,7 @@ class PenTracker:
         return (glyph_widths * state.size / GLYPH_UNITS + spacing) * state.horizontal_scale
 
     def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
-        """Return the operands of TJ, with gaps (numbers) in place of spacings that separate words.
+        """Return the operands of ``TJ``, with gaps in place of spacings that separate words.
 
         Ghostscript writes text of groff in this way: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and
         in ``(eg a)`` a negative ``Tw`` cancels the whole space. Longer strings with a wide ``Tc`` are letterspaced.
@@ -166,10 +167,10 @@ class PenTracker:
         return self._insert_gaps(operands, b" ", [b" ", -word_spacing])
 
     def compensate_scale(self, advance: float | None) -> list[float]:
-        """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``.
+        """Return the gap for ``TJ`` that moves the pen back after a condensed text, as a list of one number.
 
-        The list has the adjustment as a number for TJ, or is empty if it is zero or unknown. ``advance`` is how far the
-        text moves the pen, in text units (:meth:`measure_advance`).
+        pypdf ignores the horizontal scale, and so moves the pen too far. ``advance`` is how far the text really moves
+        it, in text units (:meth:`measure_advance`). The list is empty if the text is not condensed.
         """
         state = self._state
         if advance is None or not state.size or not 0 < state.horizontal_scale < 1:
@@ -178,9 +179,9 @@ class PenTracker:
 
     @staticmethod
     def _insert_gaps(operands: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
-        """Return the operands of TJ (strings and numbers) with ``gap`` in place of each ``separator`` in the strings.
+        """Return the operands of ``TJ`` with those in ``gap`` in place of each ``separator`` in the strings.
 
-        If ``separator`` is empty, ``gap`` is inserted between all codes of a string. ``gap`` has operands of TJ.
+        If ``separator`` is empty, ``gap`` is inserted between all codes of a string.
         """
         new_operands: list[Any] = []
         for operand in operands:
@@ -205,8 +206,8 @@ def _get_codes(string: Any) -> bytes:
 def _read_widths(font: Any) -> _FontWidths | None:
     """Return the widths of a font; None if its encoding is unknown, or if it has more than ``_MAX_WIDTHS`` widths.
 
-    A composite font (Type 0) has codes of two bytes, and every other font codes of one byte. A missing or unknown entry
-    of the font dictionary raises an exception.
+    ``font`` is the font's dictionary in the file; a missing or unknown entry raises an exception. A composite font
+    (Type 0) has codes of two bytes, and every other font codes of one byte.
     """
     kind = font["/Subtype"]
     if kind == "/Type0":

@@ -1,4 +1,6 @@
 """The lines of a PDF page, in content order, with columns one after another.
+pypdf reports the texts of a page, and the operators that show them. The *cells* of a line are its texts between wide
+gaps. Positions, sizes and distances are in points, and y grows upward.
 
 In: a page of pypdf. Out: its lines with their positions and letter sizes; ligatures are expanded, and a line is split
 into cells at wide gaps.
@@ -233,8 +235,9 @@ class _LineCollector:
 def _widen_word_gaps(operands: Sequence[Any]) -> list[Any]:
     """Return the operands of TJ (strings and gaps) with every word gap widened enough for pypdf to recognize it.
 
-    pypdf compares a gap with half the width of the font's space, or an estimate of it, and then loses most spaces of
-    justified text. The pen position is unchanged, because the added width is subtracted after the gap.
+    A gap is a negative number, in thousandths of the font size. pypdf compares it with half the width of the font's
+    space, or an estimate of it, and then loses most spaces of justified text. The pen position is unchanged, because
+    the added width is subtracted after the gap.
     """
     widened_operands: list[Any] = []
     for operand in operands:

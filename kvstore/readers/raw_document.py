@@ -1,4 +1,5 @@
 """Input and output of readers: the origin of the bytes, the options, documents and failures of rows.
+A *row* is a part of a file that becomes a separate document, such as a line of CSV or a message of a mailbox.
 
 A reader is a function ``(stream, origin, options)`` that yields :class:`RawDocument` objects, or :class:`RawFact`
 objects for existing documents, in file order. An unreadable file raises :class:`~kvstore.errors.ReaderError`. An

@@ -1,4 +1,6 @@
 """The layout of lines in reStructuredText: indented blocks, fields, entries of bullet lists, and tables.
+A *field* is a line ``:name: value``. A *border* is a line such as ``=== ===`` or ``+---+---+`` between rows of a table.
+A cell is a list of lines.
 
 In: the lines of a file or of a directive, without tabs. Out: the lines of each block or cell, dedented, and the index
 of the line after it. A cell of a grid table that spans rows is in each of them.

@@ -1,4 +1,6 @@
 """reStructuredText: the file becomes Markdown that follows its structure.
+A *directive* is a block such as ``.. note:: wait``; a *role* marks text, as in ``:func:`name```. ``depth`` is the
+number of blocks around the lines.
 
 In: bytes in UTF-8 (or the encoding that a byte-order mark or option names). Out: one document of format ``markdown``
 with sections, lists, definitions, fields, options, tables, quotations, literal blocks and code, admonitions, footnotes
@@ -158,7 +160,9 @@ def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
 
 
 class _RestructuredTextParser:
-    """The parser of one file; section levels follow the order in which adornments first occur."""
+    """The parser of one file. The level of a section is determined by the order in which *adornments* first occur.
+    An adornment is the line of equal characters below a title, and perhaps also above it.
+    """
 
     def __init__(self, substitutions: Mapping[str, str], max_repeated_chars: int) -> None:
         """Create the parser of a file; ``substitutions`` are the texts of its ``|name|`` references, by name.
@@ -170,7 +174,7 @@ class _RestructuredTextParser:
         self._levels: list[str] = []  # the adornment character of each level, doubled if it is also above the title
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of dedented lines; ``depth`` is the number of blocks around them.
+        """Return the blocks of dedented lines.
 
         Beyond ``_MAX_DEPTH``, all lines become one paragraph, whose markup is not parsed.
         """
@@ -189,7 +193,7 @@ class _RestructuredTextParser:
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Append the block that begins at ``lines[start]`` to ``blocks``; return the index of the line after it.
 
-        ``depth`` is the number of blocks that contain the lines; sections begin only at depth 0.
+        Sections begin only at depth 0.
         """
         line = lines[start]
         if line[0] == " ":
@@ -257,7 +261,7 @@ class _RestructuredTextParser:
     def _parse_paragraph(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Append the paragraph at ``lines[start]``, and the literal block after it if it ends with ``::``.
 
-        Return the index of the line after them. ``depth`` is the number of blocks around the paragraph.
+        Return the index of the line after them.
         """
         end = start + 1
         while end < len(lines) and lines[end][:1] not in ("", " "):
@@ -283,7 +287,7 @@ class _RestructuredTextParser:
     def _parse_list(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
     ) -> tuple[MarkdownBlock, int]:
-        """Parse the list at ``lines[start]``, inside ``depth`` blocks; return it with the index of the line after it.
+        """Parse the list at ``lines[start]``, and return it with the index of the line after it.
 
         ``pattern`` matches the beginnings of its items: bullets, enumerators, fields or command options. Fields and
         options become items ``term: definition``.
@@ -311,7 +315,7 @@ class _RestructuredTextParser:
     def _parse_definitions(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Append the definition list at ``lines[start]`` as a list of ``term: definition``.
 
-        Return the index of the line after it. ``depth`` is the number of blocks around the list.
+        Return the index of the line after it.
         """
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while start + 1 < len(lines) and lines[start][:1] not in ("", " ") and lines[start + 1][:1] == " ":
@@ -326,8 +330,7 @@ class _RestructuredTextParser:
     def _parse_explicit_markup(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Append the blocks of the directive or footnote at ``lines[start]``; return the index of the line after it.
 
-        A link target, a comment, and the definition of a substitution have no blocks. ``depth`` is the number of blocks
-        around it.
+        A link target, a comment, and the definition of a substitution have no blocks.
         """
         line = lines[start]
         body, end = read_indented(lines, start + 1)
@@ -348,7 +351,7 @@ class _RestructuredTextParser:
         """Return the blocks of a directive, such as ``.. figure:: pump.png``.
 
         ``name`` has no domain (``function``, not ``py:function``), ``argument`` is the text after ``::``, and ``body``
-        has the indented lines below, which begin with the options. ``depth`` is the number of blocks around it.
+        has the indented lines below, which begin with the options.
         """
         body, fields = split_fields(body)
         if name in _CODE_DIRECTIVES:
@@ -382,7 +385,6 @@ class _RestructuredTextParser:
         """Return the blocks of a table directive (``csv-table``, ``table`` or ``list-table``): its title and the table.
 
         ``argument`` is the title, ``body`` has the lines of the table, and ``fields`` the options of the directive.
-        ``depth`` is the number of blocks around it.
         """
         blocks = [make_paragraph(self._render_inline(argument))] if argument else []
         if name == "csv-table":
@@ -403,8 +405,7 @@ class _RestructuredTextParser:
         """Return the block of a table, with its first row as header; an empty list if the table has no text.
 
         The text of a cell that spans rows is in each of them, in at most ``MAX_SPAN`` rows. Repeated characters count
-        toward a limit of the file (``_repeatable_chars_left``), above which cells are empty. ``depth`` is the number of
-        blocks around the table.
+        toward a limit of the file (``_repeatable_chars_left``), above which cells are empty.
         """
         num_rows: Counter[int] = Counter()  # by the id of a cell
         texts: dict[int, str] = {}

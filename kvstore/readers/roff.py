@@ -1,4 +1,6 @@
 r"""roff, the language of manual pages: lines, definitions, conditions and escapes.
+A *request* is a command of roff itself, such as ``.if``; ``args`` is the text after its name. Strings (``\*x``) and
+registers (``\nx``) are variables. A block is enclosed in ``\{`` and ``\}``.
 
 In: the text of a file. Out: :class:`RoffLine` objects: the macros and text that a terminal would receive. Conditions
 are evaluated as in nroff, strings and macros that the file defines are expanded, and comments and drawing are dropped.

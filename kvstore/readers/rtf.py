@@ -1,4 +1,5 @@
 """RTF: a Rich Text Format document becomes plain text, with blank lines between its paragraphs.
+A *group* is markup in braces, such as a footnote or a box.
 
 In: an ``.rtf`` file. Out: one document of format ``text``. The text of a box follows the paragraph it is anchored in,
 and footnotes come last. The title is the one in the information group, else a title at the beginning of the text. A
@@ -27,7 +28,7 @@ _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
 _MAX_HEADER_CHARACTERS = 1000
 _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 #: Groups outside the text, which the library drops, and the ends of paragraphs.
-_FOOTNOTE_OR_BOX_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
+_FOOTNOTE_OR_BOX_PATTERN = re.compile(r"\{(?:\\\*)?\\(?P<kind>footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
 _BOX_TEXT_PATTERN = re.compile(r"\{\\shptxt(?![a-z])")
 _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 
@@ -103,7 +104,7 @@ def _move_footnotes_and_boxes(markup: str) -> str:
     boxes: list[str] = []
     offset = 0
     while (group := _FOOTNOTE_OR_BOX_PATTERN.search(markup, offset)) is not None:
-        if group[1] is None:  # the end of a paragraph
+        if group["kind"] is None:  # the end of a paragraph
             pieces += [markup[offset : group.end()], *boxes]
             boxes.clear()
             offset = group.end()
@@ -112,7 +113,7 @@ def _move_footnotes_and_boxes(markup: str) -> str:
         if end < 0:  # an unclosed group
             break
         pieces.append(markup[offset : group.start()])
-        if group[1] == "footnote":
+        if group["kind"] == "footnote":
             footnotes.append(markup[group.end() : end - 1])
             pieces.append(f"[{len(footnotes)}]")
         elif (box := _BOX_TEXT_PATTERN.search(markup, group.end(), end)) is not None:

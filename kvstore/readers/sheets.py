@@ -61,8 +61,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
                 first_title = blocks[0].text if blocks[0].kind == "paragraph" else None
                 workbook_name = PurePosixPath(origin.name).stem
-                is_default = _DEFAULT_NAME_PATTERN.fullmatch(name) is not None
-                title = first_title or workbook_name if is_default else f"{workbook_name}: {name}"
+                title = f"{workbook_name}: {name}"
+                if _DEFAULT_NAME_PATTERN.fullmatch(name):  # "Sheet 1" says nothing
+                    title = first_title or workbook_name
                 documents.append(RawDocument(key, title=title, text=text, meta={"sheet": name}, format="markdown"))
     if not documents:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")

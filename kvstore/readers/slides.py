@@ -1,4 +1,6 @@
 """PPTX: a presentation becomes Markdown, with one section for each slide.
+A *shape* is a text, table, chart, diagram or group on a slide. A *placeholder* is a shape that the layout defines, such
+as the title or the footer.
 
 In: a ``.pptx`` file, a slide show, a template, or a file with macros (``.pptm``), which are ignored. Out: one document
 of format ``markdown``. A slide becomes a heading (its title or number), its texts, lists, tables, charts and diagrams
@@ -168,7 +170,7 @@ def _get_text_line(shape: Any) -> str:
 
 
 def _get_paragraph_text(paragraph: Any) -> str:
-    """Return the text of a paragraph, including its formulas."""
+    """Return the text of a paragraph, given its XML element, including its formulas."""
     text = ""
     for part in paragraph:
         if part.tag in (f"{_DRAWING_NAMESPACE}r", f"{_DRAWING_NAMESPACE}fld"):
@@ -184,10 +186,10 @@ def _get_paragraph_text(paragraph: Any) -> str:
 
 
 def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
-    """Return the text of a shape as blocks, in which some paragraphs become nested list items.
+    """Return the text of a shape as blocks: paragraphs, and nested lists.
 
-    These are the paragraphs with a bullet or below the first level. In a placeholder with several paragraphs, they are
-    all paragraphs. A paragraph whose bullet is switched off is not an item.
+    A paragraph becomes a list item if it has a bullet or is below the first level. In a placeholder with several
+    paragraphs, all become items. A paragraph whose bullet is switched off does not.
     """
     builder = BlockBuilder()  # combines consecutive items into lists
     paragraphs = [(paragraph, _get_paragraph_text(paragraph._p)) for paragraph in shape.text_frame.paragraphs]
@@ -228,7 +230,7 @@ def _add_lines(inline: InlineBuilder, text: str) -> None:
 def _get_bullet_kind(paragraph: Any) -> str:
     """Return the kind of bullet of a paragraph: ``bullet``, ``number`` or ``no``; empty if the layout decides.
 
-    See ECMA-376, 21.1.2.4.
+    ``paragraph`` is its XML element. See ECMA-376, 21.1.2.4.
     """
     kinds_by_tag = {
         f"{_DRAWING_NAMESPACE}buChar": "bullet",

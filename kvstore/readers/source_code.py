@@ -1,4 +1,6 @@
 """Source code: a file becomes Markdown, with one section for each definition.
+A *boundary* is an offset where a definition begins or ends. A *node* is one of tree-sitter's syntax tree; a *wrapper*
+only encloses a definition, such as a decorator.
 
 In: a file in one of the languages of :mod:`.code_languages`, in UTF-8 (or in the encoding that a byte-order mark or
 option names). Out: one document of format ``markdown`` with the text of the file, verbatim and in order, in fenced code

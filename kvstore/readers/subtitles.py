@@ -1,4 +1,5 @@
 """Subtitles: the speech of a film or a talk becomes a text, with the start times of its paragraphs.
+A *cue* is a subtitle with the times at which it appears and disappears.
 
 In: an ``.srt`` file (SubRip) or a ``.vtt`` file (WebVTT), in UTF-8 (or in the encoding that a byte-order mark or option
 names). Out: one document of format ``text``. The lines of cues are joined into paragraphs, each after its start time

@@ -1,4 +1,5 @@
 """CSV and TSV: each row becomes a document, or (``AS pairs``) an edge of a tree.
+The options of the ingest can name the columns with the key, the title and the text of a row.
 
 In: text with a header line. The delimiter is the ``delimiter`` option, else the one in a first line such as ``sep=;``,
 else a tab in ``.tsv`` files, else the comma, semicolon, tab or bar that fits the first two lines. Out: one document of

@@ -1,4 +1,5 @@
 """Plain text: the file becomes one document, verbatim.
+Its title is found by its position. *Columns* are texts on one line with a wide gap between them.
 
 In: bytes in UTF-8, or in the encoding that a byte-order mark or the ``encoding`` option names. Out: one document of
 format ``text``. Its title is found at the beginning: an underlined line, centered lines, or a single line that is

@@ -1,4 +1,5 @@
 """XML: articles and books by their structure, feeds by their entries, and other XML by its elements.
+*Prose* is XML with paragraphs, such as DocBook; *data* is other XML. The *local name* of an element has no namespace.
 
 In: an XML file in its declared encoding, or the encoding of the ``encoding`` option. Out: prose becomes one document of
 format ``markdown`` with nested sections. Prose is DocBook, JATS, TEI and other XML with the same paragraph names (DITA,

@@ -1,4 +1,6 @@
 """XML prose: DocBook, JATS, TEI and other XML with the same paragraph names become blocks of Markdown.
+The *head* of a document or section has its title, authors and date. Names of elements are without namespace. ``level``
+is the heading level of a section in the element.
 
 In: the root element. Out: one document with nested sections, lists, tables, code, quotations and footnotes; metadata
 are ``author``, ``date`` and ``doi`` from its head. Prose without text is a ReaderError.
@@ -144,10 +146,7 @@ class _XmlProseConverter:
         return get_text(title) if title is not None else ""
 
     def _build_section(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """Return the heading of an element with its title, its abstracts, and the blocks of its children.
-
-        ``level`` is the level of the heading.
-        """
+        """Return the heading of an element with its title, its abstracts, and the blocks of its children."""
         title = _find_child(element, _TITLE_NAMES)
         heads = (child for child in element if get_local_name(child) in _HEAD_NAMES)
         head = next((child for child in heads if get_local_name(child) != "front" or _is_jats_head(child)), None)
@@ -174,13 +173,12 @@ class _XmlProseConverter:
     ) -> list[MarkdownBlock]:
         """Return the blocks of an element's text and of its children, except ``skipped_children``.
 
-        ``level`` is the heading level of sections among the children. Adjacent text and inline elements become one
-        paragraph. In an element with blocks but without text of its own, each unknown element is a paragraph instead.
+        Adjacent text and inline elements become one paragraph. In an element with blocks but without text of its own,
+        each unknown element is a paragraph instead.
         """
         blocks: list[MarkdownBlock] = []
         inline = InlineBuilder()
-        # If an element with blocks has no text of its own, each of its children is a separate paragraph.
-        separates_children = (
+        separates_children = (  # the element has blocks, but no text of its own
             element in self._block_elements
             and get_local_name(element) not in _PARAGRAPH_NAMES
             and not (element.text or "").strip()
@@ -214,10 +212,7 @@ class _XmlProseConverter:
         return blocks
 
     def _build_block(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
-        """Return the blocks of an element by its name: a list, a table, code, a quotation, a section and so on.
-
-        A section's heading has the level ``level``.
-        """
+        """Return the blocks of an element by its name: a list, a table, code, a quotation, a section and so on."""
         if name in _ITEM_LIST_NAMES:
             return self._build_list(element, name, level)
         if name in _TERM_LIST_NAMES and any(
@@ -246,10 +241,7 @@ class _XmlProseConverter:
         return self._build_section(element, level)
 
     def _build_list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
-        """Return the blocks before the first item of a list, then the list.
-
-        ``name`` is the name of the element, and ``level`` the heading level of sections in it.
-        """
+        """Return the blocks before the first item of a list, then the list; ``name`` is the name of the element."""
         list_type = element.get("list-type") or element.get("type") or element.get("rend") or ""
         is_numbered = name in _NUMBERED_LIST_NAMES or list_type in ("order", "ordered", "numbered")
         leading_blocks: list[MarkdownBlock] = []
@@ -273,10 +265,7 @@ class _XmlProseConverter:
         return [*leading_blocks, make_list(items)] if items else leading_blocks
 
     def _build_term_list(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """Return a definition list as a list of ``term: definition``, after its other blocks, such as its title.
-
-        ``level`` is the heading level of sections in it.
-        """
+        """Return a definition list as a list of ``term: definition``, after its other blocks, such as its title."""
         leading_blocks: list[MarkdownBlock] = []
         items: list[ListItem] = []
         terms: list[str] = []
@@ -299,10 +288,7 @@ class _XmlProseConverter:
         return [*leading_blocks, make_list(nonempty_items)] if nonempty_items else leading_blocks
 
     def _build_table(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """Return the caption of a table as a paragraph, and the table; its first row is the header.
-
-        ``level`` is the heading level of sections in its cells.
-        """
+        """Return the caption of a table as a paragraph, and the table; its first row is the header."""
         blocks: list[MarkdownBlock] = []
         for child in element:
             if get_local_name(child) in _TITLE_NAMES or get_local_name(child) in ("caption", "label"):

@@ -1,4 +1,5 @@
 """XML data: the records of a file, or the whole file, by the names of its elements.
+The *content* of an element is a list of blocks and list items; an item is a list of blocks.
 
 In: the root element of XML that is neither prose nor a feed. Out: each of several similar records becomes a document,
 else the whole file; the content of an element follows its name. A record without nested elements has a line for each
@@ -94,11 +95,11 @@ def _build_document(record: Element, default_key: str) -> RawDocument:
 
 
 def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
-    """Return the text, attributes and children of an element, each as a block or as the blocks of a list item.
+    """Return the content of an element: its text, attributes and children, each as a block or a list item.
 
     An attribute is an item with its name and value. A child without children, or with text between its children, is
-    also an item. Other children become sections, whose headings have the level ``level``, items with inner lists, or,
-    if they are nested very deeply, only their content.
+    also an item. Other children become sections with headings of this ``level``, or, if they are nested deeply, items
+    with inner lists; if they are nested very deeply, only their content is added.
     """
     content: list[_BlockOrItem] = []
     if (element.text or "").strip():

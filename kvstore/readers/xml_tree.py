@@ -1,4 +1,5 @@
 """XML parsing with safe limits: nothing is fetched, and entity expansion is limited.
+An *entity* is a name for a text, as in ``&tea;``; an *external* entity is a name for the text of another file.
 
 In: the bytes of a part or a file. Out: the root element, with names ``{namespace}name``. A part of a package that
 declares entities is an :class:`XmlError`; in files that people write, entities are expanded up to a limit. XML that is
