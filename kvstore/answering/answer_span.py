@@ -24,8 +24,8 @@ class AnswerPart:
     """The answer to one part of a question that asks for several facts.
 
     ``question`` is the part as written. ``citation`` is the number of the citation of its sentence; None if no sentence
-    answers it. ``span`` are the words that answer. ``verdict`` is the answer to a yes-no
-    question if the sentence settles it.
+    answers it. ``span`` are the words that answer. ``verdict`` is the answer to a yes-no question if the sentence
+    settles it.
     """
 
     question: str

@@ -1,8 +1,9 @@
-"""The hits that the answer reader reads in addition to those of the strategy.
+"""Hits (retrieved chunks) for the answer reader, in addition to those of the search strategy. A superlative in a
+question ("the cheapest room") *compares* the rows of a table. The table is a section of a document, or each row is a
+document of its own, as in a CSV file.
 
 In: the hits of a question. Out: the hits, the chunks with the nearest vectors, chunks of the document that the question
-identifies by its date or number, and the rows that the question compares by a superlative ("the cheapest room"). The
-compared rows are in a section of a document, or each of them is a document, as in a CSV file.
+identifies by its date or number, and the rows that the question compares.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _SOURCE = ColumnField("source")
 
 
 class CandidateHits(NamedTuple):
-    """The hits to read, and the documents with rows that can be compared, by key.
+    """The hits to read, and the documents with rows that can be compared, by document key.
 
-    All rows of their tables are among the hits or, if each row is a document, those with an extreme value, at most
-    ``_MAX_EQUAL_ROWS`` of a table.
+    All rows of these documents are among the hits. If each row is a document, only rows with an extreme value are, at
+    most ``_MAX_EQUAL_ROWS`` of a table.
     """
 
     hits: list[Hit]
@@ -49,17 +50,17 @@ class CandidateHits(NamedTuple):
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
-    """Return the hits, the chunks with the nearest vectors, and chunks that the question identifies or compares.
+    """Return the ``hits`` of a query, and further chunks that can answer its question, each chunk once.
 
-    A question identifies a document by a date, number or version, and compares the rows of a table by a superlative.
-    Each chunk is returned once. The store must have an embedder.
+    These are the chunks with the nearest vectors, the chunks of a document that the question identifies by a date,
+    number or version, and rows that it compares by a superlative. The store must have an embedder.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     limited_query.abstracts = False  # only the hits are used
     hits_by_chunk = {(hit.document, hit.ordinal): hit for hit in hits}
 
     def add_ranking(ranking: Ranking, explanation: str) -> None:
-        """Add the first chunks of a ranking to the hits."""
+        """Add the chunks of a ranking to ``hits_by_chunk``, at most ``limited_query.top``, with an explanation."""
         if ranking:
             for hit in evidence_of(limited_query, "vector", ranking, explanation, query.chunk_count).hits:
                 hits_by_chunk.setdefault((hit.document, hit.ordinal), hit)
@@ -106,8 +107,8 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
     """Return the rows that a superlative of the question compares, in the tables of the first ``_MAX_TABLES`` hits.
 
     A table is the section around a hit, or consists of documents with one row each. In the second case, only the
-    chunks of rows with an extreme value are returned. A table with too many rows is omitted, and so is one in which a
-    row with an extreme value has several chunks. Without a superlative, the result is empty.
+    chunks of rows with an extreme value are returned. A table with too many rows is omitted, and so is one with a row
+    that has an extreme value and several chunks. Without a superlative, the result is empty.
     """
     superlative = find_superlative(query.question, query.stem)
     rows = _ComparedRows([], {})
@@ -119,14 +120,14 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
         record = state.documents.find_by_key(hit.document)
         if record is None or (hit.document in rows.documents and record.chunk_count == 1):
             continue
-        if record.chunk_count > 1:
+        if record.chunk_count > 1:  # the table is a section of the document
             chunks = _list_section_chunks(record, hit, state)
             if len(chunks) > _MAX_SECTION_CHUNKS:
                 long_documents.add(hit.document)
             else:
                 rows.chunks.extend(chunks)
                 rows.documents[hit.document] = ComparedDocument(hit.document)
-        elif not _is_row(hit.text):
+        elif not _is_row(hit.text):  # the only chunk is among the hits already
             rows.documents[hit.document] = ComparedDocument(hit.document)
         elif table := _read_table(record, state):
             marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative, query.stem)
@@ -142,7 +143,10 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
 
 
 def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:
-    """Return the chunks of the section of a hit; if there are too many, one more than ``_MAX_SECTION_CHUNKS``."""
+    """Return the ids of the chunks in the section of a hit, at most one more than ``_MAX_SECTION_CHUNKS``.
+
+    ``record`` is the document of the hit.
+    """
     section = state.chunks.get(record.get_chunk_id(hit.ordinal)).section
 
     def is_in_section(ordinal: int) -> bool:
@@ -168,10 +172,10 @@ class _RowDocuments(NamedTuple):
 
 
 def _read_table(record: DocumentRecord, state: State) -> _RowDocuments | None:
-    """Return the table of a row that is a document, or None if there are too many documents.
+    """Return the table to which a document that is a row belongs, or None if too many documents can belong to it.
 
     Its rows are documents from the same file or, for a document without a file, documents without a file. They have the
-    first column of the given row, or only columns of that row.
+    first column of the row ``record``, or only columns of that row.
     """
     condition: Condition = Not(IsNotNull(_SOURCE)) if record.source is None else Compare(_SOURCE, "=", record.source)
     documents = np.flatnonzero(Evaluation(state).evaluate(condition).certain_matches)

@@ -1,4 +1,6 @@
-"""The values of table cells: numbers, amounts, durations and dates in units that can be compared.
+"""The values of table cells: numbers, amounts, durations and dates in units that can be compared. A *base unit* is the
+one that a unit is converted to, such as the second. A *rate* is an amount per unit ("$9 a day", "5 /kg") or on a scale
+("4 out of 5").
 
 In: the cells of a column, and its name. Out: a number for each cell, and the unit of the column. A column has no values
 if the order of some of its cells is unclear: a number that it cannot read, different currencies, rates for a
@@ -90,9 +92,9 @@ _NO_NAME_UNITS = frozenset("age aged ages day night week month year".split())
 
 
 class ParsedColumn(NamedTuple):
-    """The values of a column by index of the row, their unit (empty if unknown), and True if some are ranges.
+    """The values of a column by index of the row, and their unit (empty if unknown).
 
-    A range has its lowest value.
+    ``has_ranges`` is True if a cell is a range such as "5-7". The value of a range is the lowest number in it.
     """
 
     values: Mapping[int, float]
@@ -101,7 +103,10 @@ class ParsedColumn(NamedTuple):
 
 
 class _CellValue(NamedTuple):
-    """The value of a cell, in base units; ``unit`` and ``rate`` (the unit of "a day") are empty if it has none."""
+    """The value of a cell: a ``number`` in base units, and its ``unit``, which is empty if it has none.
+
+    ``rate`` is the unit or scale of a rate, such as "day" in "$9 a day"; empty if the value is no rate.
+    """
 
     number: float
     unit: str
@@ -147,7 +152,10 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | N
 
 
 def _rewrite_dates(cells: Mapping[int, str | None]) -> Mapping[int, str | None]:
-    """Return the cells of a column with dates such as 31/12/2025 in ISO 8601, if some show where the day is."""
+    """Return the cells of a column with dates such as 31/12/2025 in ISO 8601, as 2025-12-31.
+
+    Nothing is changed if no date, or dates of both orders, show whether the day comes before the month.
+    """
     dates = {index: match for index, cell in cells.items() if (match := _SLASH_DATE_PATTERN.match(cell or ""))}
     has_day_first = any(int(date["first"]) > 12 for date in dates.values())
     has_day_second = any(int(date["second"]) > 12 for date in dates.values())
@@ -159,7 +167,7 @@ def _rewrite_dates(cells: Mapping[int, str | None]) -> Mapping[int, str | None]:
 
 
 def _parse_value(cell: str) -> _CellValue | None:
-    """Return the value with which a cell begins, or None.
+    """Return the value with which a cell begins, or None if there is none.
 
     >>> _parse_value("1 h 30 min").number, _parse_value("$1.2 million").number, _parse_value("1.250,50 €").number
     (5400.0, 1200000.0, 1250.5)
@@ -180,7 +188,8 @@ def _parse_value(cell: str) -> _CellValue | None:
             return _CellValue(quantity.value, quantity.unit, is_range=is_range)
         if quantity.unit == WEEKDAY:
             return None
-        if not cell[0].isdigit() and cell[0] not in CURRENCIES:  # a number word
+        is_number_word = not cell[0].isdigit() and cell[0] not in CURRENCIES
+        if is_number_word:
             return _CellValue(quantity.value, "")
     if _UNLIMITED_PATTERN.match(cell):
         return _CellValue(math.inf, "")
@@ -188,7 +197,10 @@ def _parse_value(cell: str) -> _CellValue | None:
 
 
 def _parse_date(cell: str) -> _CellValue | None:
-    """Return the date with which a cell begins, or None. Its number is that of its year, month and day."""
+    """Return the date with which a cell begins, or None. Its number is 20240304.5 for noon on 4 March 2024.
+
+    A missing day counts as 0.
+    """
     match = _DATE_PATTERN.match(cell)
     if match is None:
         return None
@@ -202,7 +214,10 @@ def _parse_date(cell: str) -> _CellValue | None:
 
 
 def _parse_number(cell: str) -> _CellValue | None:
-    """Return the value of a cell that begins with a number, or None."""
+    """Return the value of a cell that begins with a number, or None if its meaning is unclear ("1/2", "1e6").
+
+    The number can have a currency, a multiplier ("2 million"), a unit, further parts ("1 h 30 min") and a rate.
+    """
     match = _NUMBER_PATTERN.match(cell)
     number = None if match is None else _parse_digits(match["number"])
     if match is None or number is None:
@@ -217,6 +232,7 @@ def _parse_number(cell: str) -> _CellValue | None:
         number *= 1e6
     base_unit, factor = _FACTORS.get(unit, (unit, 1.0))
     number *= factor
+    # Add the parts in smaller units: "30 min" in "1 h 30 min", and also "30" in "1 h 30".
     while factor != 1.0 and (part := _PART_PATTERN.match(text_after)):
         part_unit = find_unit(part["unit"].lower()) if part["unit"] else "minute" if unit == "hour" else ""
         part_base, part_factor = _FACTORS.get(part_unit, ("", factor))
@@ -224,8 +240,6 @@ def _parse_number(cell: str) -> _CellValue | None:
             break
         number, factor, text_after = number + part_factor * float(part["number"]), part_factor, text_after[part.end() :]
     rate = _RATE_PATTERN.match(text_after)
-    rate_unit = find_unit((rate["unit"] or "").lower()) if rate else ""
-    rate_text = (rate["scale"] or rate["adverb"] or (rate_unit if rate_unit in _FACTORS else "")) if rate else ""
     is_fraction = rate is None and text_after[:1] in (":", "/") and text_after[1:2].isdigit()
     if is_fraction or text_after[:1].isalnum():  # "1/2", "1e6"
         return None
@@ -234,11 +248,19 @@ def _parse_number(cell: str) -> _CellValue | None:
     is_known = base_unit in _COLUMN_UNITS or len(base_unit) <= _MAX_UNIT
     if not base_unit and YEAR_PATTERN.fullmatch(match["number"]) and not (match["multiplier"] or match["sign"]):
         base_unit = CALENDAR_YEAR
-    return _CellValue(number, base_unit if is_known else "", rate_text, match["range"] is not None)
+    return _CellValue(number, base_unit if is_known else "", _get_rate_unit(rate), match["range"] is not None)
+
+
+def _get_rate_unit(rate: re.Match[str] | None) -> str:
+    """Return the unit ("day" of "a day"), adverb ("daily") or scale ("10" of "out of 10") of a matched rate, or ""."""
+    if rate is None:
+        return ""
+    unit = find_unit((rate["unit"] or "").lower())
+    return rate["scale"] or rate["adverb"] or (unit if unit in _FACTORS else "")
 
 
 def _parse_digits(text: str) -> float | None:
-    """Return the number that digits with separators of decimals and thousands express, or None if it is unclear.
+    """Return the number that digits with decimal and thousands separators express, or None if it is unclear.
 
     >>> [_parse_digits(text) for text in ("1,250", "1 250.5", "12,5", "1.250,50", "1.2.3")]
     [1250.0, 1250.5, 12.5, 1250.5, None]
@@ -252,7 +274,10 @@ def _parse_digits(text: str) -> float | None:
 
 
 def _has_unclear_periods(cells: list[str]) -> bool:
-    """True if the periods in the cells of a column can separate thousands: "1.250" next to "950", but not to "9.5"."""
+    """True if the periods in the cells of a column can separate thousands or decimals.
+
+    That of "1.250" is unclear next to "950", but not next to "9.5", which shows that a period separates decimals.
+    """
     if not any(map(_THOUSANDS_PATTERN.search, cells)) or any(map(_DECIMAL_PATTERN.search, cells)):
         return False
     return any(_DIGIT_PATTERN.search(cell) and "." not in cell for cell in cells)

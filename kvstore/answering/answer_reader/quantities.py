@@ -1,4 +1,5 @@
-"""Quantities in a text: numbers with their units, years, dates, weekdays and clock times.
+"""Quantities in a text: numbers with their units, years, dates, weekdays and clock times. The *value* of a date is 100
+times the month plus the day (3 June: 603), of a clock time the minutes since midnight, of a weekday 0 (Monday) to 6.
 
 In: a text in English. Out: each :class:`Quantity` with its place in the text and its value. Quantities with the same
 unit can be compared. Ordinals, negative numbers and the digits of identifiers are not quantities.
@@ -16,8 +17,7 @@ from ...text.number_words import NUMBERS
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
 
-#: The units of the calendar. A date has the value 100 times the month plus the day, a clock time the minutes since
-#: midnight, and a weekday 0 (Monday) to 6.
+#: The units of the calendar.
 CALENDAR_YEAR, DATE, CLOCK, WEEKDAY = "calendar year", "date", "clock time", "weekday"
 #: The number of values after which the values of a unit start again.
 PERIODS = {DATE: 1300, CLOCK: 24 * 60, WEEKDAY: 7}
@@ -102,7 +102,7 @@ def find_quantities(text: str) -> Iterator[Quantity]:
 
 
 def find_unit(word: str) -> str:
-    """Return the unit with a name in lower case; for a word that is not a unit, return it without its plural s."""
+    """Return the unit that a word in lower case names ("hours": "hour"); a word that is no unit loses its plural s."""
     singular = word.removesuffix("s") if len(word) > 2 else word
     return _UNITS.get(word) or _UNITS.get(singular, singular)
 
@@ -119,23 +119,22 @@ def _parse_number(match: re.Match[str], text: str) -> Quantity:
     unit = "" if word in FUNCTION_WORDS else find_unit(word)
     end = match.end("number")
     unit_end = match.end() if unit else end
-    word_before = next(iter(text[max(0, match.start() - _MAX_WORD) : match.start()].split()[-1:]), "").lower()
+    quantity = Quantity(match.start(), end, unit_end, value=value, last=value, unit=currency or unit)
     if currency or unit:
-        return Quantity(start=match.start(), end=end, unit_end=unit_end, value=value, last=value, unit=currency or unit)
+        return quantity
     if YEAR_PATTERN.fullmatch(number):
-        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=CALENDAR_YEAR)
+        return quantity._replace(unit=CALENDAR_YEAR)
+    word_before = next(iter(text[max(0, match.start() - _MAX_WORD) : match.start()].split()[-1:]), "").lower()
     if find_unit(word_before) == _YEARS:  # "aged 5"
-        return Quantity(start=match.start(), end=end, unit_end=end, value=value, last=value, unit=_YEARS)
+        return quantity._replace(unit=_YEARS)
     follows_noun = word_before.isalpha() and word_before not in FUNCTION_WORDS
-    return Quantity(
-        start=match.start(), end=end, unit_end=end, value=value, last=value, unit="", is_identifier=follows_noun
-    )
+    return quantity._replace(is_identifier=follows_noun)
 
 
 def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:
-    """Return the value and unit of a date, a clock time or a weekday."""
+    """Return the value and the unit of a matched date, clock time or weekday."""
     if match["day"]:
-        return next(i for i, day in enumerate(_DAYS) if match["day"].lower().startswith(day[:3])), WEEKDAY
+        return next(index for index, day in enumerate(_DAYS) if match["day"].lower().startswith(day[:3])), WEEKDAY
     if match["noon"]:
         return 24 * 60 if match["noon"].lower() == "midnight" else 12 * 60, CLOCK
     if match["hour"]:

@@ -1,4 +1,6 @@
-"""Ranges that include a quantity of the question: "26–100", "up to 5 kg", "from 3 to 7 June", "Monday to Thursday".
+"""Ranges that include a quantity of the question: "26–100", "up to 5 kg", "3 to 7 June". A *quantity* is a number with
+its unit, a date, weekday or time. A range has two *ends*, or one ("up to 5 kg"). The *form* of a range is the text
+before it with its kind, such as "at_most".
 
 In: the question and the texts that the answer reader is about to read. Out: the texts, with the quantity of the
 question in place of each such range. The network does not compare numbers: for a question about a lot of 60, the table
@@ -65,11 +67,10 @@ _MAX_LABEL, _MAX_LABEL_AFTER = 80, 20
 
 
 class _Range(NamedTuple):
-    """A range in a text from character ``start`` to ``end``: the values from ``lower`` to ``upper``, both included.
+    """A range from character ``start`` to ``end`` of a text: the values from ``lower`` to ``upper``, both included.
 
-    If ``lower`` is greater, the range passes the end of the year, the day or the week. Ranges that differ only in their
-    values have the same ``form``: the text before the range, and its kind. ``label`` is the text to write before a
-    value that replaces the range.
+    If ``lower`` is greater, the range passes the end of the year, the day or the week. An end that is missing is
+    infinite. ``label`` is the text to write before a value that replaces the range.
     """
 
     start: int
@@ -81,7 +82,7 @@ class _Range(NamedTuple):
     label: str = ""
 
     def includes(self, quantity: Quantity) -> bool:
-        """True if the value of a quantity with the same unit is in the range; a month can be in it in part."""
+        """True if the range includes a quantity with the same unit; it can include only a part of a month."""
         is_above, is_below = self.lower <= quantity.last, quantity.value <= self.upper
         return (is_above or is_below) if self.lower > self.upper else (is_above and is_below)
 
@@ -102,8 +103,8 @@ class _Context(NamedTuple):
 class ComparedText(NamedTuple):
     """A text after the replacement of its ranges, and how these compare with the quantities of the question.
 
-    ``is_within`` is True if a range was replaced. ``is_outside`` is True if no range was replaced, and a range that is
-    comparable with a quantity of the question does not include it.
+    ``is_within`` is True if a range was replaced, because it includes a quantity. ``is_outside`` is True if none was,
+    and a range that is comparable with a quantity does not include it.
     """
 
     text: str
@@ -150,7 +151,7 @@ def replace_ranges(texts: Sequence[str], question: str, stem: Callable[[str], st
 
 
 def _select_narrowest(ranges: Sequence[tuple[int, _Range]], quantity: Quantity) -> list[tuple[int, _Range]]:
-    """Return the narrowest of the ``ranges`` of each form, the text before a range with its kind, in the same order.
+    """Return the narrowest of the ``ranges`` of each form, in the same order; several if they are equally narrow.
 
     A pair has the index of a text and a range in it. All ranges include ``quantity``; the width of a range with only
     one end is measured from it.
@@ -181,7 +182,10 @@ def _find_ranges(text: str, quantities: Sequence[Quantity]) -> list[_Range]:
 
 
 def _make_closed_range(text: str, first: Quantity, last: Quantity) -> _Range | None:
-    """Return the range between two quantities that follow each other in a text, or None if they are not its ends."""
+    """Return the range between two consecutive quantities of a text, or None if they are not the ends of a range.
+
+    The ends are joined by a word or dash ("3 to 7 June"), or are fields of a record ("min: 3; max: 7").
+    """
     first, last = _complete_ends(first, last)
     units = {first.unit, last.unit}
     if len(units - {""}) > 1 or (len(units) > 1 and not units.isdisjoint(_CALENDAR_UNITS)):
@@ -205,7 +209,10 @@ def _make_closed_range(text: str, first: Quantity, last: Quantity) -> _Range | N
 
 
 def _format_label(field: re.Match[str]) -> str:
-    """Return the name of a field with its colon, but without the word for an end of a range; it can be empty."""
+    """Return the name of a matched field without the word for an end of a range, with a colon and a space; or "".
+
+    "min quantity" becomes "quantity: ", and "valid until" becomes "valid: ".
+    """
     label = f"{field['label'].strip()} {field['rest'].strip()}".replace(" :", ":").strip()
     return "" if label == ":" else f"{label} "
 
@@ -216,10 +223,10 @@ def _search_before(pattern: re.Pattern[str], text: str, end: int) -> re.Match[st
 
 
 def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]:
-    """Return two ends of a range; an end without a month or a.m. and p.m. gets that of the other end.
+    """Return two ends of a range; an end without a month, or without a.m. or p.m., gets that of the other end.
 
-    An end that is completed is a plain number: the 3 of "3 to 7 June", the 7 of "June 3–7", the 9 of "9 to 11 a.m.".
-    The 1500 of "1500 to 2500" is not a year.
+    Such an end is a plain number: the 3 of "3 to 7 June", the 7 of "June 3–7", the 9 of "9 to 11 a.m.". The 1500 of
+    "1500 to 2500" becomes a plain number instead, because it is not a year.
     """
     if CALENDAR_YEAR in (first.unit, last.unit) and first.unit != last.unit:
         first, last = (end._replace(unit="") if end.unit == CALENDAR_YEAR else end for end in (first, last))
@@ -236,7 +243,7 @@ def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]
 
 
 def _make_open_range(text: str, quantity: Quantity) -> _Range | None:
-    """Return the range with one end that a quantity and the words around it express, or None."""
+    """Return the range with one end that the words around a quantity express ("up to 5 kg", "5 or more"), or None."""
     field = _search_before(_FIELD_PATTERN, text, quantity.start)
     comparison = field or _search_before(_COMPARISON_PATTERN, text, quantity.start)
     suffix = _SUFFIX_PATTERN.match(text, quantity.unit_end)
@@ -263,8 +270,8 @@ def _make_open_range(text: str, quantity: Quantity) -> _Range | None:
 def _is_comparable(quantity_range: _Range, quantity: Quantity, text: str, context: _Context) -> bool:
     """True if a range in ``text`` and a quantity of the question have the same unit or count the same things.
 
-    ``context`` has the words of the question. A reference number, such as that of a room, is comparable only with a
-    range of two numbers without a unit.
+    ``context`` has the words of the question. A quantity that is an identifier, such as the number of a room, is
+    comparable only with a range of two numbers without a unit.
     """
     if quantity_range.unit == quantity.unit != "":
         return True

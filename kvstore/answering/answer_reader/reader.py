@@ -1,6 +1,7 @@
-"""The network of the answer reader, run by onnxruntime: is a question answered in a window, and where?
+"""The network of the answer reader, run by onnxruntime: is a question answered in a window, and where? A *window* is a
+sentence, list item or table row with its context, as one text. A *span* is a range of its tokens.
 
-In: a question and windows (snippets with their context, see :mod:`.windows`). Out: a :class:`ReaderOutput` for each.
+In: a question and windows (see :mod:`.windows`). Out: a :class:`ReaderOutput` for each.
 
 Every window is run alone: in a batch, a quantized network takes its scales from all windows, and a score would depend
 on the others. The distribution kvstore-db-english has the weights; ``reader.json`` has their digests.
@@ -42,7 +43,7 @@ _MAX_QUESTION = 300
 class ReaderOutput(NamedTuple):
     """The output of the network for a window: the ``logit`` that it answers the question, and the likeliest answer.
 
-    ``start`` and ``end`` are the character offsets of the answer in the window.
+    ``logit`` is the logarithm of the odds. ``start`` and ``end`` are the character offsets of the answer in the window.
     """
 
     logit: float
@@ -82,7 +83,7 @@ class AnswerReader:
         self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
     def read(self, question: str, windows: Sequence[str]) -> list[ReaderOutput]:
-        """Return for each window (a text), in order, the logit that it answers the question, and the likeliest answer.
+        """Return the output of the network for each window (a text), in order.
 
         The windows are read in parallel threads. A question longer than ``_MAX_QUESTION`` characters is truncated.
         """
@@ -93,10 +94,7 @@ class AnswerReader:
             return list(pool.map(self._run, pairs))
 
     def _run(self, tokens: PairTokens) -> ReaderOutput:
-        """Run the network on the tokens of a question and a window (a snippet with its context).
-
-        Return the logit that the window answers the question, and the span of the likeliest answer in the window.
-        """
+        """Run the network on the tokens of a question and a window, and return its output."""
         ids = np.array([tokens.ids], np.int64)
         inputs = {
             "input_ids": ids,
@@ -114,7 +112,7 @@ class AnswerReader:
 
 @lru_cache(maxsize=_NUM_CACHED_MASKS)
 def _build_span_mask(num_tokens: int) -> npt.NDArray[np.bool_]:
-    """Return a square matrix for a text of ``num_tokens`` tokens: which spans of tokens can be an answer. It is cached.
+    """Return a square matrix of bool for a text of ``num_tokens`` tokens: which spans can be an answer. It is cached.
 
     An element is True if an answer can start at the row's token and end at the column's token: it does not end before
     it starts, and has at most ``_MAX_SPAN_TOKENS`` tokens.

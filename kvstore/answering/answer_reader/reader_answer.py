@@ -1,9 +1,11 @@
-"""The answer made from the result of the answer reader: the sentence, item or table row that answers, with its context.
+"""The answer that is quoted with the help of the answer reader, a small network. A *passage* is text of a document,
+divided into *snippets*: sentences, list items, table rows. An *excerpt* is adjacent snippets. A *lead-in* is a snippet
+that introduces a list, table or code ("Opening hours:").
 
-In: the sentences that the answer reader read, best first, and the confidence. Out: the text of the answer with its
-citations. The first paragraph is the sentence, item or table row that answers, with the words that answer; a sentence
-that introduces a list or code is shown with it. Then follows the context: the sentence before it, if the answer refers
-to it, and the next likeliest sentences; then the relations of the rarest entity.
+In: the snippets that the answer reader read, best first, and the confidence. Out: the text of the answer with its
+citations. The first paragraph is the snippet that answers; a lead-in is shown with what it introduces. Then follows the
+context: the sentence before it, if the answer refers to it, and the next likeliest sentences; then the relations of the
+rarest entity.
 """
 
 from __future__ import annotations
@@ -70,10 +72,10 @@ def extract_reader_answer(
 ) -> ExtractedAnswer:
     """Return the answer that the answer reader chose, followed by sentences of context, with citations.
 
-    ``max_words`` limits the words of the answer with its context. If it is None, the answer has at most ``_MAX_WORDS``
-    words and ``_MAX_CONTEXT`` sentences of context. The score of these sentences is at most ``_MAX_CONTEXT_GAP`` below
-    the score of the answer or, without ``max_words``, closer to it the higher the ``confidence`` is. The first line of
-    ``evidence.context``, which describes relations of an entity, comes last.
+    ``max_words`` limits the words of the answer with its context (None: ``_MAX_WORDS`` words, and ``_MAX_CONTEXT``
+    sentences of context). Context scores at most ``_MAX_CONTEXT_GAP`` less than the answer. Without ``max_words``, the
+    maximum gap is smaller the higher the ``confidence`` (0 to 1) is. The first line of ``evidence.context``, which
+    describes relations of an entity, comes last.
     """
     max_context, max_gap = _MAX_CONTEXT, _MAX_CONTEXT_GAP * min(1.0, (1 - confidence) / _MIN_DOUBT)
     if max_words is not None:  # the caller's limit replaces the stricter ones
@@ -148,8 +150,8 @@ class PartResult(NamedTuple):
 def extract_part_answers(parts: Sequence[PartResult], are_answered: Sequence[bool]) -> ExtractedAnswer:
     """Return one answer with a paragraph for each part: the sentence that answers it, or a note that no sentence does.
 
-    ``are_answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
-    included once, even if it is displayed in the paragraph of another part.
+    ``are_answered[i]`` is True if the best sentence of part *i* answers it. A part whose sentence is already displayed
+    for an earlier part gets no paragraph of its own.
     """
     text = ""
     citations: list[Citation] = []
@@ -181,7 +183,8 @@ def extract_part_answers(parts: Sequence[PartResult], are_answered: Sequence[boo
 def _make_part_excerpt(part: PartResult, displayed_ids: Container[_SnippetId]) -> Excerpt:
     """Return the excerpt that answers a part of a question.
 
-    The sentence that it refers to is included, unless it is among the ``displayed_ids`` of the answers to other parts.
+    If it refers to the sentence before it, this is included, unless ``displayed_ids`` has it, because the answer to
+    another part displays it.
     """
     best = part.reader_result.best
     passage_index, index = best.position
@@ -199,9 +202,9 @@ def _make_context_excerpt(
     score: float,
     displayed_positions: set[SnippetPosition],
 ) -> Excerpt | None:
-    """Return an excerpt that shows the sentence at ``position`` after the answer, with the list that it introduces.
+    """Return an excerpt with the sentence at ``position``, to display after the answer, and the list it introduces.
 
-    The list is omitted if one of its items is already displayed. Returns None for a sentence with a colon at its end
+    The list is omitted if one of its items is already displayed. Returns None for a sentence that ends with a colon and
     whose list is omitted, because it says nothing alone. ``score`` becomes the score of the excerpt.
     """
     passage_index, index = position
@@ -218,24 +221,23 @@ def _make_context_excerpt(
 def _list_context(reader_result: ReaderResult, question: str, max_gap: float) -> list[SnippetPosition]:
     """Return the positions of the sentences that can be displayed after the answer as context, best first.
 
-    If the answer refers to a sentence, this sentence is first. The others score at most ``max_gap`` less than the
-    answer. Salutations, captions, repetitions and table rows without a word from the question are omitted. The sender
-    and the date of a mail are omitted unless the ``question`` can ask for them.
+    The sentence before the answer is first if the answer refers to it. The others score at most ``max_gap`` less than
+    the answer. Salutations, captions, repetitions and table rows without a word from the question are omitted. The
+    sender and the date of a mail are omitted unless the ``question`` can ask for them.
     """
     passages = reader_result.passages
-    passage_index, index = reader_result.best.position
-    best_score = reader_result.best.score
+    best_position, best_score = reader_result.best.position, reader_result.best.score
     positions = []
-    if _refers_to_previous(passages[passage_index].snippets, index):
-        positions.append(SnippetPosition(passage_index, index - 1))
+    if _refers_to_previous(passages[best_position.passage_index].snippets, best_position.snippet_index):
+        positions.append(best_position._replace(snippet_index=best_position.snippet_index - 1))
     for other in reader_result.candidates[1:]:
-        other_kind = get_snippet(passages, other.position).kind
+        is_row = get_snippet(passages, other.position).kind == "table"
         # A table row that has no word from the question is about something else.
-        if best_score - other.score <= max_gap and (other.coverage > 0 or other_kind != "table"):
+        if best_score - other.score <= max_gap and (other.coverage > 0 or not is_row):
             positions.append(other.position)
     answer_type = detect_answer_type(question)
     informative_positions = []
-    for position in drop_repetitions(passages, [reader_result.best.position, *positions])[1:]:
+    for position in drop_repetitions(passages, [best_position, *positions])[1:]:  # without repetitions of the answer
         snippet = get_snippet(passages, position)
         is_prose_without_sentence = snippet.kind == "prose" and not snippet.is_selectable  # a salutation or a caption
         if not (is_prose_without_sentence or is_unasked_mail_field(snippet, answer_type)):
@@ -264,12 +266,12 @@ def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:
 
 
 def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> _SnippetRange:
-    """Return the range of snippets to display for the answering snippet at ``index``, with the words ``answer``.
+    """Return the range of snippets to display for the answering snippet at ``index``.
 
-    It includes the rest of a definition that the snippet begins, and the list, table or code that it introduces, unless
-    it answers without them. It also includes the lead-in of an item and the explanation of code. If the question asks
-    for a reason, it includes the sentence before "Therefore". Instructions are displayed whole, and so is the list of
-    an item if the question asks for several items.
+    ``answer`` has the words that answer. The range includes the rest of a definition that the snippet begins, and the
+    block that it introduces, unless it answers without this. It also includes the lead-in of an item, the explanation
+    of code, and the sentence before "Therefore" if the question asks for a reason. Instructions are displayed whole,
+    and so is the list of an item if the question asks for several items.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -285,7 +287,8 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
         if procedure is not None:
             return procedure
     continues_block = index > 0 and snippets[index - 1].block_index == snippet.block_index
-    if continues_block and _CONSEQUENCE_PATTERN.match(snippet.text) and detect_answer_type(question).name == "reason":
+    is_consequence = continues_block and _CONSEQUENCE_PATTERN.match(snippet.text) is not None
+    if is_consequence and detect_answer_type(question).name == "reason":
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
     if snippet.kind == "item" and _asks_for_list(question, snippet):
@@ -308,7 +311,7 @@ def _answers_without_block(snippets: Sequence[Snippet], index: int, question: st
 
 
 def _asks_for_list(question: str, item: Snippet) -> bool:
-    """True if a question for which ``item`` is the best answer asks for its whole list: steps, things or persons.
+    """True if a question whose best answer is a list ``item`` asks for the whole list: steps, things or persons.
 
     False if the question mentions the term that the item defines, because it then asks for this item only.
     """
@@ -320,9 +323,9 @@ def _asks_for_list(question: str, item: Snippet) -> bool:
 
 
 def _is_unnamed_member(question: str, heading: str, item: str) -> bool:
-    """True if ``item`` lists a person, and answers a question about persons only through the ``heading`` of its list.
+    """True if a list ``item`` is one of several persons whom a question asks for together, and not by name or office.
 
-    So the heading has words from the question, but the item itself has none: nothing prefers it to the other items, and
+    The ``heading`` of the list has words from the question, but the item has none. The other items answer as well, so
     the whole list is the answer. An item with words from the question ("secretary") answers it alone.
 
     >>> items = ("Ann Lee, chair", "Bo Ray, secretary")
@@ -339,10 +342,9 @@ def _is_unnamed_member(question: str, heading: str, item: str) -> bool:
 
 
 def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _SnippetRange:
-    """Return the range of snippets ``first`` to ``last``, which has an item, extended over the list of the item.
+    """Return the range ``first`` to ``last``, which includes a list item, extended over the rest of the list.
 
-    The lead-in (the line that introduces the list) is included. The result has at most ``_MAX_WORDS`` words, unless the
-    given range has more.
+    The lead-in is included. The result has at most ``_MAX_WORDS`` words, unless the given range has more.
     """
     section = snippets[last].section
     num_words = sum(snippet.num_words for snippet in snippets[first : last + 1])
@@ -390,9 +392,9 @@ def _is_step(sentence: Snippet) -> bool:
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
     """Return the index of the list item or table row that answers, if snippet ``index`` is the lead-in above it.
 
-    A lead-in is a line that introduces a list or table, such as "Opening hours:". The item that answers is the first
-    with the answer's ``words``. If there is none, or it cannot be cited, the result is ``index`` itself. So it is if
-    the question asks for persons or a list, because then the whole list answers.
+    The item that answers is the first with the answer's ``words``. If there is none, or if it cannot be cited, the
+    result is ``index``. It is also ``index`` if the question asks for persons or a list, because the whole list answers
+    such a question.
     """
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or detect_answer_type(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:
@@ -405,9 +407,9 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
 
 
 def _locate_answer_words(best: AnswerCandidate, text: str, offset: int = 0) -> AnswerSpan | None:
-    """Return the span in ``text`` of the answer's words in the paragraph at ``offset``; None if they are not in it.
+    """Return the span in ``text`` of the words that answer, if they are in the paragraph at ``offset``, or else None.
 
-    ``best`` is the answering candidate, and has these words.
+    ``best`` is the snippet that answers, with these words.
     """
     words = neutralize_citations(best.answer).strip()
     start = text[offset:].partition("\n\n")[0].find(words) if words else -1

@@ -1,6 +1,8 @@
-"""The sentences that the answer reader read, best first, and the confidence in the best of them.
+"""Scores of the snippets that the answer reader (a small network) read, and the confidence in the best. A *snippet* is
+a sentence, list item or table row of a *passage* (text around retrieved chunks). A *window* is a snippet with its
+context, such as its headings. A *term* is the stem of a word.
 
-In: passages, the question, and the rules that score sentences. Out: a :class:`ReaderResult`, and from it the logit of
+In: passages, the question, and the rules that score snippets. Out: a :class:`ReaderResult`, and from it the logit of
 the confidence. :mod:`.reader_answer` makes the answer.
 """
 
@@ -73,24 +75,24 @@ _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
 
 
 class AnswerCandidate(NamedTuple):
-    """A snippet that was read and may be the answer: its score, the reader's ``logit``, and the ``rule_score``.
-
-    ``answer`` has the words that answer, which are in the snippet, or in a title, heading or sentence before it.
-    ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
-    ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title (or the name of
-    its document, without a title) and heading. ``is_contrary`` is True if it has the opposite of a word in the question
-    instead, or is an entry for another range or without the extreme value. ``compared_text`` is the text that was read
-    if a quantity of the question replaces a range in it, or if the superlative was inserted; empty otherwise.
-    """
+    """A snippet that was read and may be the answer, with its ``score`` and the values that it was computed from."""
 
     position: SnippetPosition
     score: float
+    #: The log-odds that the snippet answers the question, by the reader.
     logit: float
+    #: The score by rules.
     rule_score: float
+    #: True if the snippet lacks what the question asks for, such as an amount of money.
     lacks_answer_type: bool
+    #: The words that answer, which are in the snippet, or in a title, heading or sentence before it.
     answer: str
+    #: The fraction of the question's terms, by rarity, that the snippet has with its title (or file name) and heading.
     coverage: float
+    #: True if it has the opposite of a word in the question, or is an entry for another range or a less extreme value.
     is_contrary: bool
+    #: The text that was read if a quantity of the question replaced a range in it, or if the question's superlative was
+    #: inserted; otherwise empty.
     compared_text: str
 
 
@@ -98,12 +100,12 @@ class ReaderResult(NamedTuple):
     """The result of the answer reader for the passages of a question.
 
     ``candidates`` are the snippets that were read, best first; there is at least one. ``rule_scores`` has the scores
-    that rules gave to the likely snippets. ``logit_in_context`` is the mean of the reader's logits for the likeliest
-    snippet with and without the sentence before it. It separates answers from near misses better than the logit
+    that rules gave to the likely snippets. ``logit_in_context`` is the mean of the reader's logits for the best
+    candidate with and without the sentence before it. It separates answers from near misses better than the logit
     without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes. ``verdict`` is the answer to
-    a yes-no question, if the likeliest answer settles it. ``may_be_chain`` is True if the question may
-    need several passages, because it is a chain of facts or a comparison. ``lacks_topic_opening`` is True if the
-    question asks for a topic instead of a fact, and the likeliest answer does not open a document with this title.
+    a yes-no question, if the best candidate settles it. ``may_be_chain`` is True if the question may need several
+    passages, because it is a chain of facts or a comparison. ``lacks_topic_opening`` is True if the question asks for
+    a topic instead of a fact, and the best candidate does not open a document with this title.
     """
 
     passages: Sequence[Passage]
@@ -121,17 +123,17 @@ class ReaderResult(NamedTuple):
 
     @property
     def needs_several_passages(self) -> bool:
-        """True if the question may need facts from several passages, and its best sentence hardly answers it alone.
+        """True if the question may need facts from several passages, and its best snippet hardly answers it alone.
 
-        The sentence then has a low score: the logit of the answer reader, plus the weighted fraction of the question's
-        terms in the sentence.
+        That snippet then has a low sum of its logit (log-odds, by the reader) and its weighted coverage of the
+        question.
         """
         score = self.best.logit + _COVERAGE_WEIGHT * self.best.coverage
         return self.may_be_chain and score < _MIN_SINGLE_SENTENCE_SCORE
 
     @property
     def needs_topic_excerpts(self) -> bool:
-        """True if the question asks for a topic, and no single sentence is a likely answer by the answer reader."""
+        """True if the question asks for a topic, and no single snippet is a likely answer by the reader."""
         return self.lacks_topic_opening and self.reader_logit < 0
 
     @property
@@ -143,15 +145,15 @@ class ReaderResult(NamedTuple):
         """Return the logit (log-odds) of the confidence in the likeliest answer, by the answer reader and by rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` is its part for names that no
-        document has. The result is the reader's logit, which can exceed ``rule_logit`` only a little, plus
-        ``unknown_logit``, because the reader does not notice that a sentence is about another name. It is lower for a
-        snippet that lacks what the question asks for or most of its words, or is contrary to it. A yes or no
-        (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a maximum. For a
-        topic, both logits count.
+        document has. The result is usually the reader's logit plus ``unknown_logit``, because the reader does not
+        notice that a sentence is about another name. It can exceed ``rule_logit`` only a little, and is lower for a
+        snippet that lacks what the question asks for or most of its words, or is contrary to it. For a verdict, and for
+        a question that one snippet hardly answers, it is ``rule_logit``, up to a maximum. For a topic, both logits
+        count.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
-        if self.needs_several_passages:
+        if self.needs_several_passages:  # the reader cannot judge this
             return min(rule_logit, _MAX_UNJUDGED_LOGIT)
         logit = (
             min(self.reader_logit, rule_logit + _MAX_GAIN_OVER_RULES)
@@ -173,12 +175,11 @@ def read_passages(
     may_be_chain: bool,
     compared: Mapping[str, ComparedDocument],
 ) -> ReaderResult | None:
-    """Run the answer reader on the likeliest snippets (sentences, items, rows) of passages, and return its results.
+    """Run the answer reader on the likeliest snippets of passages; return its results, or None if there is no snippet.
 
-    Returns None if no snippet can be read. ``scorer`` has the question, and scores snippets by rules. The reader gets
-    only the sentence in the question that asks, as in training. ``may_be_chain`` is True if the question may need facts
-    from several passages, so that no single snippet answers it. ``compared`` are the documents whose rows can be
-    compared, by key.
+    ``scorer`` has the question, and scores snippets by rules. The reader gets only the sentence in the question that
+    asks, as in training. ``may_be_chain`` is True if the question may need facts from several passages, so that no
+    single snippet answers it. ``compared`` are the documents whose rows can be compared, by key.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer, compared)
@@ -188,8 +189,8 @@ def read_passages(
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))
     # The rules do not compare numbers, so windows that were selected by such a comparison are always read.
     windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_selected]
-    topic = find_topic(question)
-    name = find_described_name(question)
+    topic = find_topic(question)  # "parking" in "Tell me about parking"
+    name = find_described_name(question)  # the name in "Who is Maria Jensen?"
     subject_terms = set(list_terms(topic or name or question, scorer.stem))
     opening_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
     candidates = _read_candidates(
@@ -220,10 +221,10 @@ def _read_candidates(
     subject_terms: set[str],
     opening_logit: float,
 ) -> list[AnswerCandidate]:
-    """Run the answer reader on windows (snippets with their context), and return them as candidates, best first.
+    """Run the answer reader on windows, and return them as candidates, best first.
 
-    ``rule_scores`` has the scores of their snippets by rules. ``subject_terms`` are the terms (stems of words) of the
-    question's topic. A snippet that opens a document with this title has at least the logit ``opening_logit``.
+    ``rule_scores`` has the scores of their snippets by rules. ``subject_terms`` are the terms of the topic or name that
+    the question asks about. A snippet that opens a document with this title has at least the logit ``opening_logit``.
     """
     contrasts = find_contrasts(question)
     texts = [_split_field_names(window.text, question) for window in windows]
@@ -250,11 +251,11 @@ def _read_candidates(
 def _compute_rule_score(
     window: Window, windows: Sequence[Window], passages: Sequence[Passage], rule_scores: SnippetScores
 ) -> float:
-    """Return the score of a window (a snippet with its context) by rules, which do not compare numbers.
+    """Return the score by rules of the snippet in a window. The rules do not compare numbers.
 
-    A selected row, which has a range with the question's quantity or an extreme value, scores at least as high as the
-    rows of its table that were ruled out for it. Rows belong to one table if their documents have one title and their
-    headings agree.
+    So a selected row, which has a range with the question's quantity or an extreme value, gets at least the score of
+    the rows of its table that were ruled out for it. Rows belong to one table if their documents have the same title,
+    and their headings are the same.
     """
     score = rule_scores.scores[window.position]
     if not window.is_selected:
@@ -275,7 +276,8 @@ def _compute_logit_in_context(
 ) -> float:
     """Return the mean of a candidate's logits without and with the sentence before its snippet.
 
-    ``context_text`` is the snippet after that sentence; without it (None), the result is the candidate's logit.
+    ``context_text`` is the candidate's window with that sentence inserted. If it is None, there is no such sentence,
+    and the result is the candidate's logit.
     """
     if context_text is None:
         return candidate.logit
@@ -286,13 +288,13 @@ def _compute_logit_in_context(
 def _build_candidate(
     window: Window, output: ReaderOutput, rule_score: float, *, logit: float, coverage: float, is_contrary: bool
 ) -> AnswerCandidate:
-    """Return the snippet of a window (the snippet with its context) as a candidate, with its score and answering words.
+    """Return the candidate for a window that was read, with its score and the words that answer.
 
     ``output`` is the output of the network, and ``logit`` its logit (log-odds that the snippet answers) after
     corrections. The other arguments are fields of the result.
     """
-    is_about_else = window.lacks_answer_type or window.is_ruled_out
-    score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * is_about_else
+    cannot_answer = window.lacks_answer_type or window.is_ruled_out
+    score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * cannot_answer
     return AnswerCandidate(
         window.position,
         score,
@@ -309,12 +311,13 @@ def _build_candidate(
 def _opens_document_about(
     passages: Sequence[Passage], position: SnippetPosition, subject_terms: set[str], scorer: SnippetScorer
 ) -> bool:
-    """True if the snippet at ``position`` opens a document whose title has exactly the terms ``subject_terms``.
+    """True if the snippet at ``position`` is prose that opens a document whose title has exactly ``subject_terms``.
 
-    A snippet that is not prose opens none. Terms are stems of words; ``scorer`` has the stemming function.
+    ``scorer`` has the function that stems the words of the title.
     """
     passage = passages[position.passage_index]
-    if position.snippet_index > 0 or passage.snippets[0].ordinal > 0 or passage.snippets[0].kind != "prose":
+    first = passage.snippets[0]
+    if position.snippet_index > 0 or first.ordinal > 0 or first.kind != "prose":  # not in the first chunk
         return False
     title_terms = set(list_terms(passage.plain_title, scorer.stem))
     return bool(title_terms) and title_terms == subject_terms
@@ -323,7 +326,7 @@ def _opens_document_about(
 def _split_field_names(text: str, question: str) -> str:
     """Return a text with its field names as words: ``unit price: 5`` for ``unit_price: 5``. The length is the same.
 
-    The answer reader (a neural network) was trained on sentences. A name that occurs in the question is not changed.
+    The answer reader was trained on sentences. A name that occurs in the question is not changed.
     """
 
     def split_name(match: re.Match[str]) -> str:
@@ -337,8 +340,9 @@ def _split_field_names(text: str, question: str) -> str:
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:
     """Return yes or no if the snippet at ``position`` settles the yes-no question of ``scorer``, otherwise None.
 
-    The title, heading and label of the snippet, and the sentence that it refers to, can mention its subject. A snippet
-    that begins with "Yes." or "No." settles it if the heading is the same question.
+    A snippet that begins with "Yes." or "No." settles it if the heading is the same question. Otherwise, the snippet
+    and its context must have all content words of the question. The context is the title, the headings, the label, and
+    the names in the sentence that the snippet refers to.
     """
     passage_index, index = position
     passage = passages[passage_index]

@@ -1,4 +1,6 @@
-"""Rows with an extreme value: the cheapest of a list of prices, the latest date, the highest number of a column.
+"""Rows with an extreme value, such as the cheapest of a price list. A superlative has a *measure* (price, date) and a
+direction (highest or lowest). A *cell* is a field of a row such as ``Room: A; Price: $40``; its *column* is the same
+field of other rows. A *term* is the stem of a word.
 
 In: a question with a superlative ("the cheapest", "costs the most", "the highest hourly rate"), and the rows of tables.
 Out: for each table with a column that the superlative compares, the row with the extreme value, as a text in which the
@@ -153,10 +155,11 @@ class ComparedRow(NamedTuple):
 
 
 class ComparedDocument(NamedTuple):
-    """A document with rows that can be compared: an identifier of its ``table``, which is its key for several rows.
+    """A document with rows that can be compared. ``table`` is any value that identifies their table.
 
-    If the document is a row, the identifier is that of all tables with the same columns. ``can_be_extreme`` is False if
-    another row of the whole table has the extreme value. Not all rows of such a table are read.
+    It is the document key if the document has several rows. If the document is a row, it is the set of columns, which
+    documents of the same table share. ``can_be_extreme`` is False if another row of the whole table has the extreme
+    value. Not all rows of such a table are read.
     """
 
     table: Hashable
@@ -174,7 +177,10 @@ class _Cell(NamedTuple):
 
 
 class _ComparedColumn(NamedTuple):
-    """A comparable column of a table: its name, and True for the first column; the rest is as in ParsedColumn."""
+    """A comparable column of a table.
+
+    ``is_first`` is True for the first column. The other fields are as in :class:`~.cell_values.ParsedColumn`.
+    """
 
     name: str
     is_first: bool
@@ -184,7 +190,7 @@ class _ComparedColumn(NamedTuple):
 
 
 class _SelectedRows(NamedTuple):
-    """The rows that a question compares: their cells in a column by index of the row, and how many names select them.
+    """The rows that a question compares by a column: their cells in it, by index of the row.
 
     ``num_names`` is the number of names of the question that are in these rows or in the labels of their table.
     """
@@ -226,7 +232,7 @@ def mark_extremes(
     """Map the indexes of rows with an extreme value to their texts with the superlative before the column's name.
 
     The other rows of a table in which a single column was compared are mapped to None. If rows of some tables have a
-    name of the question, no row of another table is extreme.
+    name of the question, no row of another table is extreme. ``stem`` maps a word to its stem.
 
     >>> rows = [ComparedRow("fees", "Room: A; Price: $40"), ComparedRow("fees", "Room: B; Price: $25")]
     >>> mark_extremes(rows, find_superlative("Which room is the cheapest?", str), str)
@@ -241,7 +247,7 @@ def mark_extremes(
         cells = {index: split_cells(rows[index].text) for index in indexes}
         compared_cells = {index: row for index, row in cells.items() if not _is_summary(rows[index].text, row)}
         entry_names = [rows[index].text.partition(": ")[0] for index, row in cells.items() if "" in row]
-        if len(set(entry_names)) < len(entry_names):  # a name that is repeated is that of a field
+        if len(set(entry_names)) < len(entry_names):  # "Price: $40", "Price: $25": fields without the rest of the rows
             continue
         columns = _choose_columns(_list_columns(compared_cells), superlative, stem)
         labels = {index: set(_WORD_PATTERN.findall(rows[index].labels.lower())) for index in indexes}
@@ -267,7 +273,8 @@ def mark_extremes(
 def split_cells(text: str) -> dict[str, _Cell]:
     """Return the cells of a row, ``Name: value; Name: value``, by the names of their columns.
 
-    An entry with a single name, ``Minibus: $85``, has one cell without a column; its offset is that of the name.
+    An entry with a single name, ``Minibus: $85``, has one cell, and the name of its column is empty. The cell's offset
+    is then that of the name.
 
     >>> split_cells("Room: A; Note: quiet; cool")
     {'Room': _Cell(offset=0, content='A'), 'Note': _Cell(offset=9, content='quiet; cool')}
@@ -284,14 +291,17 @@ def split_cells(text: str) -> dict[str, _Cell]:
 
 
 def _is_summary(text: str, cells: Mapping[str, _Cell]) -> bool:
-    """True if the first cell of a row with a ``text`` and ``cells``, or the name of an entry, is such as "Total"."""
+    """True if a row summarizes the others: its first cell, or the name of an entry, is a label such as "Total".
+
+    ``text`` is the row as text, and ``cells`` are its cells by column.
+    """
     name, cell = next(iter(cells.items()), ("", None))
     label = cell.content if cell is not None and name else text.partition(": ")[0]
     return label is not None and _SUMMARY_PATTERN.fullmatch(label) is not None
 
 
 def _list_columns(rows: Mapping[int, Mapping[str, _Cell]]) -> list[_ComparedColumn]:
-    """Return the comparable columns of the rows of a table."""
+    """Return the comparable columns of a table, from its ``rows``: the cells of each by column, by index of the row."""
     contents: dict[str, dict[int, str | None]] = defaultdict(dict)
     for index, cells in rows.items():
         for name, cell in cells.items():
@@ -309,39 +319,41 @@ def _choose_columns(
 ) -> list[_ComparedColumn]:
     """Return the columns that a superlative compares.
 
-    They are the column that the word after the superlative names ("the biggest budget"), columns of the superlative's
-    measure, or columns that the question names, in this order. Of several, these are the columns with the most terms of
-    the question in their names. A column whose name has the superlative ("Minimum age") is not compared.
+    They are the columns that the two words after the superlative name ("the biggest budget"), columns of its measure,
+    or columns that the question names, in this order of preference. Among them, those with the most terms of the
+    question in their names are chosen. A column whose name has the superlative ("Minimum age") is not compared.
     """
     superlative_terms = set() if superlative.text.lower().endswith("rated") else set(list_terms(superlative.text, stem))
     terms = {column.name: set(list_terms(column.name.replace("_", " "), stem)) for column in columns}
     columns = [column for column in columns if superlative_terms.isdisjoint(terms[column.name])]
-    counts = {column.name: len(terms[column.name] & superlative.terms) for column in columns}
+    term_counts = {column.name: len(terms[column.name] & superlative.terms) for column in columns}
     is_quantifier = superlative.text.lower() in _QUANTIFIERS and superlative.phrase == superlative.text
     if is_quantifier and superlative.next_terms:  # not "most members pay"
         columns = [column for column in columns if not superlative.next_terms.isdisjoint(terms[column.name])]
-    chosen = [column for column in columns if _has_measure(column, superlative.measure)]
+    chosen_columns = [column for column in columns if _has_measure(column, superlative.measure)]
     if superlative.measure in _GENERAL_MEASURES:
-        named = [column for column in columns if counts[column.name]]
+        named_columns = [column for column in columns if term_counts[column.name]]
         # The number of a room is not the size of "the largest room".
         next_columns = [
-            column for column in named if not (column.is_first or superlative.next_terms.isdisjoint(terms[column.name]))
+            column
+            for column in named_columns
+            if not (column.is_first or superlative.next_terms.isdisjoint(terms[column.name]))
         ]
-        chosen = named if superlative.measure == "" else next_columns or chosen or named
-    if not chosen and superlative.text.lower() in _HEIGHT_WORDS:
-        chosen = [column for column in columns if _has_measure(column, "height")]
-    highest_count = max((counts[column.name] for column in chosen), default=0)
-    return [column for column in chosen if counts[column.name] == highest_count]
+        chosen_columns = named_columns if superlative.measure == "" else next_columns or chosen_columns or named_columns
+    if not chosen_columns and superlative.text.lower() in _HEIGHT_WORDS:
+        chosen_columns = [column for column in columns if _has_measure(column, "height")]
+    highest_count = max((term_counts[column.name] for column in chosen_columns), default=0)
+    return [column for column in chosen_columns if term_counts[column.name] == highest_count]
 
 
 def _has_measure(column: _ComparedColumn, measure: str) -> bool:
-    """True if a column has values of a measure, or of the measure that expresses it in the opposite direction."""
+    """True if a column has values of a measure, or of its opposite: a duration is the opposite of a speed."""
     measures = filter(None, (measure, _OPPOSITE_MEASURES.get(measure)))
     return any(_has_own_measure(column, measure) for measure in measures)
 
 
 def _has_own_measure(column: _ComparedColumn, measure: str) -> bool:
-    """True if the unit of a column is one of a measure or, for a number without a unit, a word of its name is."""
+    """True if a column has values of a measure, by its unit or, for numbers without a unit, by a word in its name."""
     words = re.split(r"[\W_]+", column.name.lower())
     words += [word.removesuffix("s") for word in words]
     named_measures = {name for name, names in _COLUMN_WORDS.items() if not set(names.split()).isdisjoint(words)}
@@ -352,7 +364,10 @@ def _has_own_measure(column: _ComparedColumn, measure: str) -> bool:
 
 
 def _is_opposite(column: _ComparedColumn, measure: str) -> bool:
-    """True if the lowest value of a column is the highest of a measure, as with times for speed, and with ranks."""
+    """True if the lowest value of a column is the highest of a measure: the shortest time is the highest speed.
+
+    The same holds for ranks, of which 1 is the best.
+    """
     if measure == "" and _RANK_PATTERN.search(column.name):
         return True
     opposite = _OPPOSITE_MEASURES.get(measure)
@@ -366,16 +381,17 @@ def _select_rows(
     superlative: Superlative,
     stem: Callable[[str], str],
 ) -> _SelectedRows:
-    """Return the rows that the question compares; each has a value in the compared column.
+    """Return the rows of a table that the question compares by a column; each has a value in it.
 
-    If rows have a cell in another column with only words of the question, only these rows remain. The same holds for
-    each name in the question, which can also be in the ``labels`` (words in lower case). A condition that no remaining
-    row satisfies is ignored.
+    ``rows`` are cells by column, and ``labels`` the lower-case words above the table, both by index of the row. If rows
+    have a cell in another column with only words of the question, only these rows remain. The same holds for each name
+    in the question, which can also be in the labels. A condition that no remaining row satisfies is ignored.
     """
     indexes = [index for index in rows if index in column.values]
     for name in dict.fromkeys(name for index in indexes for name in rows[index]):
         if name != column.name:
-            indexes = [index for index in indexes if _is_named(rows[index].get(name), superlative, stem)] or indexes
+            matching = [index for index in indexes if _is_in_question(rows[index].get(name), superlative, stem)]
+            indexes = matching or indexes
     num_names = 0
     for word in superlative.names:
         matching = [
@@ -389,13 +405,13 @@ def _select_rows(
 
 
 def _has_word(cell: _Cell, word: str) -> bool:
-    """True if a cell has a word, which is in lower case."""
+    """True if a cell has a word (in lower case)."""
     content = (cell.content or "").lower()
     return word in content and word in _WORD_PATTERN.findall(content)
 
 
-def _is_named(cell: _Cell | None, superlative: Superlative, stem: Callable[[str], str]) -> bool:
-    """True if all words of a cell are in the question."""
+def _is_in_question(cell: _Cell | None, superlative: Superlative, stem: Callable[[str], str]) -> bool:
+    """True if all words of a cell are in the question of a superlative; False for an empty, missing or long cell."""
     content = "" if cell is None or cell.content is None or len(cell.content) > MAX_CELL else cell.content
     terms = set(list_terms(content, stem))
     return bool(terms) and terms <= superlative.terms

@@ -1,8 +1,9 @@
-"""The windows of a question: the texts that the answer reader reads, one snippet each with its context.
+"""The windows that the answer reader (a small network) reads. A *window* is a *snippet* (a sentence, list item or table
+row) after its *labels* (title, headings) and the sentence it refers to. A *passage* is the text around retrieved chunks
+(*hits*). A *lead-in* introduces a list or table.
 
 In: a question, passages, and the rules that score sentences. Out: at most :data:`MAX_WINDOWS` windows, likeliest first.
 
-A window has the title and the heading of its snippet. If the snippet refers to the sentence before it, both are read.
 The likeliest windows are chosen by the terms that they share with the question, by the rank of their hits, and by what
 the question asks for. The network does not compare numbers, so ranges and rows are compared before it reads them, see
 :mod:`.quantity_ranges` and :mod:`.superlatives`.
@@ -55,17 +56,18 @@ _COMPARING_PATTERN = compile_lazily(r"\b(?:which|who|whom|whose)\b", re.IGNORECA
 class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
-    ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it
-    is a row of a table about something else. ``is_selected`` is True if a range that includes a quantity of the
-    question was replaced by that quantity, or if the superlative of the question was written into the row with the
-    extreme value. ``is_ruled_out`` is True for an item or row with only other ranges, or without the extreme value.
+    ``position`` is that of the snippet in the passages of the question.
     """
 
     position: SnippetPosition
     text: str
     offset: int
+    #: True if the snippet lacks what the question asks for, such as money, or is a row about something else.
     lacks_answer_type: bool
+    #: True if a quantity of the question replaces a range that includes it, or if the question's superlative was
+    #: written into the row, because this has the extreme value.
     is_selected: bool = False
+    #: True for an item or row with only other ranges, or without the extreme value.
     is_ruled_out: bool = False
 
 
@@ -77,12 +79,11 @@ def select_windows(
 ) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
-    A window is a snippet after its title, its headings and the sentence that it refers to. ``answer_type`` is what the
-    question asks for, such as a person. A snippet that is itself a question is not read. A web address, and the sender
-    or date of a mail, are read only if the question can ask for such a thing. A heading is read only if it has the date
-    of a version that the question asks for. Ranges are replaced by the quantities of the question that they include,
-    and the superlative of the question is written into the rows with the extreme value, in the tables of the documents
-    ``compared``, by key.
+    ``answer_type`` is what the question asks for, such as a person. Some snippets are not read: questions; web
+    addresses and fields of mails that the question cannot ask for; and headings, except one with the date of a version
+    that the question asks for. Ranges are replaced by the quantities of the question that they include. The superlative
+    of the question is written into the rows with the extreme value. ``compared`` has the documents with rows that can
+    be compared, by key.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -101,16 +102,17 @@ def select_windows(
         if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(scorer.question)
     }
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
-    compared_rows = _compare_rows(passages, candidates, scorer, compared)
+    marked_rows = _compare_rows(passages, candidates, scorer, compared)
     max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
+    # Rows with the extreme value come first.
     for position in sorted(
-        candidates, key=lambda position: (compared_rows.get(position) is None, -scores[position], position)
+        candidates, key=lambda position: (marked_rows.get(position) is None, -scores[position], position)
     ):
         passage_index, index = position
         text, offset = _build_window_text(passages[passage_index], index, numbers)
-        window = Window(position, text, offset, candidates[position], is_ruled_out=position in compared_rows)
-        marked_row = compared_rows.get(position)
+        window = Window(position, text, offset, candidates[position], is_ruled_out=position in marked_rows)
+        marked_row = marked_rows.get(position)
         if marked_row is not None:
             # Without a title, only the file name can say what the rows of a file are.
             labels = text[:offset] or f"{PurePosixPath(passages[passage_index].document).stem}. "
@@ -125,12 +127,15 @@ def select_windows(
 
 
 class _CandidateEstimator:
-    """Estimates, without embedding any text, how likely a snippet answers a question."""
+    """Estimates how likely a snippet answers a question, without embedding any text.
+
+    A *term* is the stem of a word. The ``scorer`` has the question and the rarity of its terms.
+    """
 
     def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
         """Compute the data that all candidates share: terms of titles, and the identifiers and names to look for.
 
-        ``scorer`` has the question, and ``answer_type`` is what the question asks for, such as a person.
+        ``answer_type`` is what the question of the ``scorer`` asks for, such as a person.
         """
         self._answer_type = answer_type
         self._passages = passages
@@ -167,36 +172,41 @@ class _CandidateEstimator:
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
         """Return a score of the snippet at a position, by the question's terms that it has and the rank of its hit.
 
-        ``lacks_answer_type`` is True if the snippet lacks what the question asks for, which lowers the score.
+        Terms in its title and headings count less. ``lacks_answer_type`` is True if the snippet lacks what the question
+        asks for, which lowers the score.
         """
         snippet = get_snippet(self._passages, position)
         assert snippet.hit is not None  # true for all candidates
         own_terms = self._scorer.list_question_terms(snippet.scored_text)
-        above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
+        label_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
-            own_terms |= above_terms
-        above_terms |= self._title_terms[position.passage_index]
+            own_terms |= label_terms
+        label_terms |= self._title_terms[position.passage_index]
         return (
             self._scorer.compute_rarity_fraction(own_terms)
-            + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(above_terms - own_terms)
+            + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(label_terms - own_terms)
             + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
             + _MISSING_WEIGHT * lacks_answer_type
         )
 
     def replace_ranges(self, windows: Sequence[Window]) -> list[Window]:
-        """Return the windows with a quantity of the question in place of each range that includes it."""
+        """Return the windows with a quantity of the question in place of each range that includes it.
+
+        Items and rows with only other ranges are ruled out.
+        """
         question = self._scorer.question
         parts = [part for window in windows for part in (window.text[: window.offset], window.text[window.offset :])]
         compared_parts = iter(replace_ranges(parts, question, self._scorer.stem))
         asks_yes_no = is_yes_no_question(question)  # "up to 65 mm" answers "Does a bar of 80 mm fit?"
         compared_windows = []
-        for window, before, snippet in zip(windows, compared_parts, compared_parts, strict=True):
-            is_selected = before.is_within or snippet.is_within or window.is_selected
+        # Each window takes two of the compared parts: the context before its snippet, and the snippet.
+        for window, context, snippet in zip(windows, compared_parts, compared_parts, strict=True):
+            is_selected = context.is_within or snippet.is_within or window.is_selected
             is_entry = get_snippet(self._passages, window.position).kind in ("item", "table")
             is_outside = snippet.is_outside and is_entry and not (is_selected or asks_yes_no)
             compared_window = window._replace(
-                text=before.text + snippet.text,
-                offset=len(before.text),
+                text=context.text + snippet.text,
+                offset=len(context.text),
                 is_selected=is_selected,
                 is_ruled_out=window.is_ruled_out or is_outside,
             )
@@ -209,10 +219,10 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition, *, is_selected: bool = False) -> bool:
         """True if a snippet, with a list or table that it introduces, lacks what the question asks for.
 
-        A table row lacks it if it has neither a term from the question nor the quality ("weight") that is asked for,
-        nor a range with the question's quantity (``is_selected``). If some rows have an identifier or a name from the
-        question, the other rows lack it; a name in the title or a heading counts for every row below. If the question
-        asks for the address or telephone number of a name, a snippet without any word of the name lacks it.
+        If some rows have an identifier or a name from the question, the other rows lack it; a name in the title or a
+        heading counts for every row below. Any other table row needs a term from the question, the quality ("weight")
+        that is asked for, or a range with the question's quantity (``is_selected``). If the question asks for the
+        address or telephone number of a name, a snippet without any word of the name lacks it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
@@ -255,10 +265,10 @@ def _is_row(snippet: Snippet) -> bool:
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
-    The title, the headings and a sentence to which the snippet refers precede it. A list follows if the snippet
-    introduces it. The file name comes first if it has one of the reference ``numbers`` of the question. The sender or
-    date of a mail is rewritten as a sentence. For a heading with the date of a version, the text is only a sentence
-    with this date.
+    The title, the headings and a sentence to which the snippet refers precede it. A list that the snippet introduces
+    follows. The file name comes first if it has one of the reference ``numbers`` (dates, versions) of the question. The
+    sender or date of a mail is rewritten as a sentence. For a heading with the date of a version, the text is only a
+    sentence with this date.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -286,7 +296,7 @@ def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
 def _phrase_mail_field(text: str) -> str:
     """Return the sender or date field of a mail as a sentence, and any other text unchanged.
 
-    The network was trained on sentences. It takes a bare date for the answer to most questions for a date.
+    The network was trained on sentences. It mistakes a bare date for the answer to most questions for a date.
 
     >>> _phrase_mail_field("Date: Mon, 04 Mar 2024 10:00:00 +0000")
     'This mail was sent on Mon, 04 Mar 2024 10:00:00 +0000.'
@@ -300,7 +310,7 @@ def _phrase_mail_field(text: str) -> str:
 
 
 def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
-    """Return the text of a window (a snippet with its context), with the sentence before the snippet inserted.
+    """Return the text of a window, with the sentence before its snippet inserted.
 
     Returns None if that sentence and the snippet are not prose of one section, or if the window has the sentence
     already.
@@ -311,7 +321,8 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
     is_already_included = snippet.needs_previous or snippet.needs_subject
     if is_already_included or not has_previous(snippets, index):
         return None
-    if not snippet.kind == snippets[index - 1].kind == "prose":
+    are_prose = snippet.kind == snippets[index - 1].kind == "prose"
+    if not are_prose:
         return None
     return f"{window.text[: window.offset]}{snippets[index - 1].labeled_text} {window.text[window.offset :]}"
 
@@ -332,11 +343,12 @@ def _compare_rows(
     scorer: SnippetScorer,
     compared: Mapping[str, ComparedDocument],
 ) -> dict[SnippetPosition, str | None]:
-    """Map the positions of rows and items with an extreme value to their texts with the superlative of the question.
+    """Map the positions of rows and items with an extreme value to their texts with the question's superlative.
 
-    The other rows of their tables are mapped to None. If the question asks which thing or person is extreme, so are all
-    rows and items without its superlative. ``positions`` are the snippets that can be read; only rows in the documents
-    ``compared`` (their keys and tables) can be extreme. The result is empty if the question has no superlative.
+    ``Room: B; cheapest Price: $25`` is such a text. The other rows of their tables are mapped to None. If the question
+    asks "which" or "who", all rows and items without its superlative are mapped to None too. ``positions`` are the
+    snippets that can be read. ``compared`` has documents by key; some can be known not to have the extreme value. The
+    result is empty if the question has no superlative.
     """
     superlative = find_superlative(scorer.question, scorer.stem)
     if superlative is None:
@@ -356,23 +368,23 @@ def _compare_rows(
                     labels,
                 )
             )
-    texts = mark_extremes(rows, superlative, scorer.stem)
-    for index in texts:
+    marked_texts = mark_extremes(rows, superlative, scorer.stem)
+    for index in marked_texts:
         document = compared.get(passages[row_positions[index].passage_index].document)
         if document is not None and not document.can_be_extreme:
-            texts[index] = None
+            marked_texts[index] = None
     if _COMPARING_PATTERN.search(scorer.question):
         for index, row in enumerate(rows):
             if superlative.text.lower() not in row.text.lower():
-                texts.setdefault(index, None)
-    return {row_positions[index]: text for index, text in texts.items()}
+                marked_texts.setdefault(index, None)
+    return {row_positions[index]: text for index, text in marked_texts.items()}
 
 
 def _identify_table(passage: Passage, position: SnippetPosition, table: Hashable) -> Hashable:
-    """Return a value that the row or item at ``position`` has in common with the others of its table or list.
+    """Return a value that is equal for all rows of a table, or all items of a list; the entry is at ``position``.
 
-    For a row that is a document, it is ``table``. Other rows of a table have the same first column, and items have the
-    same heading, caption and kind as the others of their list.
+    ``table`` is returned for a row that is a document; for any other row, ``table`` is the document key. The value then
+    has the name of the first column, and the heading and caption above the table or list.
     """
     snippet = passage.snippets[position.snippet_index]
     if table != passage.document:
