@@ -332,9 +332,9 @@ class QuantizedLayer(NamedTuple):
 
 
 class QuantizedBertGraph(BertGraph):
-    """A graph whose linear layers multiply bytes; each row of activations has its own scale.
+    """A graph whose linear layers multiply bytes. *Activations* are the inputs of a layer, with a row for each token.
 
-    Subclasses choose the scales of input channels and round the weights.
+    Each row of activations has its own scale. Subclasses choose the scales of input channels and round the weights.
     """
 
     def __init__(self, weights: Tensors) -> None:

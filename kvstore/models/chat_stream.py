@@ -1,10 +1,11 @@
-"""The answer of a chat model as it arrives, as server-sent events or as one JSON object.
+"""The answer of a chat model as it arrives, as server-sent events or as one JSON object. *Reasoning* is what the model
+writes before its answer, in a field of its own or between ``<think>`` and ``</think>``. A *filter* replaces the API key
+with stars, and joins the halves of characters.
 
-In: a reply of ``/chat/completions``. Out: pieces of text, with reasoning separate, whether a server sends it in a field
-of its own (``reasoning_content``, ``reasoning``) or between ``<think>`` and ``</think>`` at the start of the text. All
-pieces can be encoded, even if a server cuts a character in two, and never contain the key. A timeout, a stream that
-ends before its answer, and an answer without an end raise OSError; a violation of the protocol raises ValueError; an
-error that the server sends inside the stream raises :class:`StreamError`.
+In: a reply of ``/chat/completions``. Out: pieces of text, with reasoning separate. All pieces can be encoded, even if a
+server cuts a character in two, and never contain the key. A timeout, a stream that ends before its answer, and an
+answer without an end raise OSError; a violation of the protocol raises ValueError; an error that the server sends
+inside the stream raises :class:`StreamError`.
 """
 
 from __future__ import annotations
@@ -72,10 +73,7 @@ class ChatStream:
         self.tokens = TokenCounts()
 
     def __iter__(self) -> Iterator[Piece]:
-        """Yield the texts of the answer and of its reasoning as they arrive, then close the reply.
-
-        A server sends reasoning in a field of its own, or between tags at the beginning of the text.
-        """
+        """Yield the texts of the answer and of its reasoning as they arrive, then close the reply."""
         with self._reply:
             for text, reasoning in self._iter_deltas():
                 if safe_reasoning := self._reasoning_filter.feed(reasoning):

@@ -1,4 +1,6 @@
-"""Export of multilingual-e5-small to ONNX with weights of 8 bits.
+"""Export of multilingual-e5-small to ONNX with weights of 8 bits. *Activations* are the inputs of a layer: a row for
+each token, a channel for each component. *Smoothing* divides channels with extreme activations by a factor, so that
+they can be rounded to bytes.
 
 In: the weights of 4 bits (:mod:`.e5_weights`). On disk: see :mod:`.onnx_export`; the vocabulary takes the place of the
 tokenizer's file. The word vectors keep their 4 bits. Each row of activations has its own scale, so a row never depends
@@ -95,9 +97,8 @@ def read_tensors(weights: E5Weights) -> Tensors:
 def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
     """Yield the name and the number of inputs of each layer with smoothed inputs, in the order of ``smoothing.bin``.
 
-    Smoothing divides channels with extreme activations by a factor, so that they can be rounded to bytes. The inputs of
-    an attention's output layer are averages, which have no extreme channels, so they are not smoothed. Query, key and
-    value share their input, so only the query is listed.
+    The inputs of an attention's output layer are averages, which have no extreme channels, so they are not smoothed.
+    Query, key and value share their input, so only the query is listed.
     """
     for layer_index in range(NUM_LAYERS):
         yield f"encoder.layer.{layer_index}.attention.self.query", WIDTH

@@ -1,4 +1,6 @@
-"""Embedders by name, and the vectors of texts from an embedder, from a cache or from the user.
+"""Embedders by name, and the vectors of texts from an embedder, from a cache or from the user. A name can have an
+argument after a colon (``hashing:256``). The *weights* are the numbers of a model, identified by their digest. A
+*space* is a set of vectors that are searched together.
 
 In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store records the embedder's name, and the
 digest of its weights if they are part of kvstore, because every later process must compute the same vectors
@@ -36,7 +38,7 @@ EMBEDDER_FORMS = {
 }
 
 #: The names of the embedders that run the default model with its original weights, instead of those in kvstore.
-_ORIGINAL_NAMES = (f"{DEFAULT_EMBEDDER}-float32", f"{DEFAULT_EMBEDDER}-int8")
+_ORIGINAL_MINILM_NAMES = (f"{DEFAULT_EMBEDDER}-float32", f"{DEFAULT_EMBEDDER}-int8")
 
 _MAX_DIMENSION = 65_536
 #: The maximum size of all cached vectors: 2,730 of the default embedder, the sentences of about a hundred answers.
@@ -70,6 +72,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     create = EMBEDDERS.get(prefix) if pattern is None else None
     if create is not None:
         return create(name, options)
+    # A colon needs an argument after it ("openai:"), and a kind that takes one ("all-MiniLM-L6-v2:x").
     has_invalid_colon = ":" in name and not (argument and pattern is not None and ":" in pattern)
     if pattern is None or has_invalid_colon:
         suggestion = suggest(name, EMBEDDER_FORMS, 0.5)  # the part after the colon differs
@@ -98,7 +101,7 @@ def _create_builtin_embedder(name: str, options: dict[str, Any]) -> Embedder:
         from .multilingual_embedder import MultilingualEmbedder
 
         return MultilingualEmbedder()
-    if prefix in _ORIGINAL_NAMES:
+    if prefix in _ORIGINAL_MINILM_NAMES:
         from .sentence_transformer import OriginalMiniLM
 
         return OriginalMiniLM(prefix, int8=prefix.endswith("-int8"), **options)
@@ -162,8 +165,8 @@ def _find_name_pattern(prefix: str) -> str | None:
 
 def is_english_only(name: str) -> bool:
     """True if the embedder ``name`` is known to be trained on English texts only; False for models of users."""
-    # These embedders run the same model, all-MiniLM-L6-v2, which is trained on English texts.
-    return name in (DEFAULT_EMBEDDER, *_ORIGINAL_NAMES)
+    # All of these run all-MiniLM-L6-v2, which is trained on English texts.
+    return name in (DEFAULT_EMBEDDER, *_ORIGINAL_MINILM_NAMES)
 
 
 def _require_argument(name: str, argument: str) -> str:
@@ -185,7 +188,7 @@ def _parse_dimension(name: str, argument: str) -> int:
 
 
 class NullEmbedder:
-    """The embedder of a store whose vectors come from outside."""
+    """The embedder of a store whose user supplies all vectors; it computes none."""
 
     poor = False
 
@@ -256,10 +259,9 @@ def collect_vectors(
 ) -> list[dict[str, Embeddings]]:
     """Return the vectors of each document's texts, by space, with shape (texts, dimension).
 
-    A space is a set of vectors that are searched together, given by its name. ``documents`` has the texts of each
-    document by space. ``known_vectors`` has vectors by space and text. ``embed`` is called once with all missing texts,
-    each once, or not at all if no text is missing. The space :data:`ANY_SPACE` of ``known_vectors`` applies to every
-    space.
+    ``documents`` has the texts of each document by the name of their space. ``known_vectors`` has vectors by space and
+    text; those of the space :data:`ANY_SPACE` apply to every space. ``embed`` is called once with all missing texts,
+    each once, or not at all if no text is missing.
     """
     all_texts = [
         (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts

@@ -1,6 +1,6 @@
-"""English words by which written statements are checked without a parse.
+"""English words by which the verb of a sentence is found without a parser.
 
-In: the words of a sentence. Out: if it has a predicate, as far as lists of words show it.
+In: the words of a sentence. Out: True if it has a predicate, as far as lists and endings of words show it.
 """
 
 from __future__ import annotations

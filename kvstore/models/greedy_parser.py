@@ -1,4 +1,5 @@
-"""spaCy's dependency parser and its matrix products with kernels of kvstore.
+"""spaCy's dependency parser and its matrix products, computed by *kernels*: kvstore's C code in ``kvstore_cext``. A
+*move* is an action of the transition-based parser: a letter and a dependency label, such as "L-nsubj".
 
 In: spaCy documents with word vectors, and a trained parser. Out: the heads and labels that spaCy's parser finds, in a
 fraction of the time: spaCy takes the interpreter's lock many times per word. The parse of a text is the same, bit for
@@ -33,13 +34,13 @@ class GreedyParser:
     def __init__(self, parser: Any) -> None:
         """Copy the moves (parsing actions), labels and weights of spaCy's parser into arrays that the kernel reads."""
         self.model = parser.model
-        # The name of a move is its letter, a hyphen and its label, such as "L-nsubj".
         names = [parser.moves.get_class_name(number).partition("-") for number in range(parser.moves.n_moves)]
         self._kinds = np.array([MOVE_LETTERS.index(letter) for letter, _, _ in names], np.uint8)
         strings = parser.vocab.strings
         # A word without a head has the move -1, so the last label is the label of a root.
         labels = [strings.add(label) for _, _, label in names] + [strings.add("ROOT")]
         self._labels = np.array(labels, np.uint64)
+        # spaCy calls the layers of the parser's network "tok2vec", "lower" and "upper", from the input to the output.
         self._lower = self.model.get_ref("lower")
         self._bias = np.ascontiguousarray(self._lower.get_param("b"), np.float32).ravel()
         upper = self.model.get_ref("upper")

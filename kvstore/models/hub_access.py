@@ -1,4 +1,4 @@
-"""Access to the model hub, from which models are loaded by name.
+"""Access to the model hub (Hugging Face), from which models are loaded by name.
 
 In: the name or folder of a model. Out: True if the model must be loaded without the hub. If the network is down, the
 library of the hub repeats each request for minutes, so kvstore first tests the hub with one request of a few seconds.

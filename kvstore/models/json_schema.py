@@ -19,7 +19,7 @@ from ..text.patterns import compile_lazily
 from .text_pieces import join_surrogates
 
 #: A Markdown fence around the whole answer, which many models add.
-_FENCE_PATTERN = compile_lazily(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
+_FENCE_PATTERN = compile_lazily(r"\A\s*```[a-z]*\s*\n(?P<content>.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
 
 #: The parts of JSON that decide where a value ends. A string may lack its end.
 _TOKEN_PATTERN = compile_lazily(r'[{}\[\],]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
@@ -69,7 +69,7 @@ def parse_json(text: str) -> Any:
     Raises ValueError if it is missing or invalid.
     """
     fence_match = _FENCE_PATTERN.match(text)
-    body = (fence_match.group(1) if fence_match else text).strip()
+    body = (fence_match["content"] if fence_match else text).strip()
     start = min((offset for offset in (body.find("{"), body.find("[")) if offset >= 0), default=-1)
     if start < 0:
         raise ValueError("there is no JSON in the answer")

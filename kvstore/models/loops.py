@@ -1,4 +1,5 @@
-"""Detection of a language model that repeats itself, while its text arrives.
+"""Detection of a language model that repeats itself, while its text arrives. A *loop* is a sequence of 12 tokens that
+has occurred 6 times. A *token* is a word or a punctuation mark.
 
 In: pieces of a text. Out: True as soon as the same words have occurred several times, one after another.
 """
@@ -61,7 +62,7 @@ class LoopDetector:
 
 
 def trim_loop(text: str) -> str:
-    """Return a text up to the end of the first occurrence of its repeated words; the whole text without a loop.
+    """Return a text up to the end of the first occurrence of its loop, or the whole text if it has no loop.
 
     >>> trim_loop("Tea is hot. " + "It is very very red. " * 20)
     'Tea is hot. It is very very red. It is very very red'

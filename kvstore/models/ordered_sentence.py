@@ -1,7 +1,9 @@
-"""The words of a sentence in order, and the noun phrases, names and subjects that their order shows.
+"""The words of a sentence in order, and the noun phrases, names and subjects that their order shows. A *position* is
+the index of a word in the sentence. A *stem* is the beginning that the forms of a word share. Words are classified by
+lists and endings, without a parser.
 
-In: a sentence of a text, as words. Out: the positions of given words in it, and if the words at some positions can be
-a whole name, a subject or the end of a noun phrase. Only lists of words are used, no parser.
+In: a sentence of a text, as words. Out: the positions of given words in it, and if the words at some positions can be a
+whole name, a subject or the end of a noun phrase.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ IMPLIED_SUBJECT = WordSpan(-1, -1)
 
 @frozen_dataclass
 class OrderedSentence:
-    """The words of a sentence as written, folded (lower case, no accents), and as stems.
+    """The words of a sentence as written (``written_words``), in lower case without accents (``words``), and as stems.
 
     ``phrase_ends`` are the positions of the words before a punctuation mark.
     """

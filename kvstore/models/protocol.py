@@ -130,7 +130,7 @@ def to_unit_vectors(values: npt.ArrayLike, shape: tuple[int, ...], source: str) 
 
 
 class Runtime(Protocol):
-    """A loaded model."""
+    """A loaded model that computes vectors in this process."""
 
     @property
     def dimension(self) -> int:

@@ -1,4 +1,6 @@
-"""Clauses of an English sentence that mean the same without the rest of it, found by lists of words.
+"""Clauses of an English sentence that mean the same without the rest of it, found by lists of words. A *phrase* is a
+part of a sentence between punctuation marks or conjunctions. It is *joined* to the phrase before it if a conjunction or
+a semicolon is between them.
 
 In: the phrases of a sentence between punctuation marks and conjunctions. Out: its clauses, each as a list of phrases:
 the main clause without those joined to it, a joined clause with a subject, a joined predicate with the subject before
@@ -86,9 +88,9 @@ def _find_main_verb(phrases: Sequence[Sequence[str]]) -> tuple[int, int] | None:
 
 
 def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
-    """Return the words of a phrase if a conjunction or semicolon joins it to the phrase before it, else no words.
+    """Return the words of a phrase if it is joined to the phrase before it, without the conjunction, else no words.
 
-    A conjunction at the beginning is dropped. ``connective`` is the text between the two phrases.
+    ``connective`` is the text between the two phrases.
 
     >>> _find_joined_words(["and", "Bo", "swims"], ", "), _find_joined_words(["who", "swims"], ", ")
     (['Bo', 'swims'], [])

@@ -1,4 +1,6 @@
-"""The phrases of a sentence between punctuation marks or conjunctions, and what a statement may leave out of them.
+"""Checks that a statement that a language model wrote keeps the meaning of its *sources*, the sentences it is from. A
+*phrase* is a part of a sentence between punctuation marks or conjunctions. *Qualifiers* are words such as "not", "only"
+or "may" that change what a phrase or the sentence says.
 
 In: sentences of a passage, and a statement that a language model wrote from them. Out: True if the statement keeps
 their meaning, as far as words show it. It does not if it adds or leaves out a word such as "not", "only", "almost" or
@@ -121,11 +123,9 @@ class ParsedSentence:
 
 
 def parse_sentence(text: str, language: str | None) -> ParsedSentence:
-    """Divide a sentence, or a statement that a model wrote, into phrases, by which the two can be compared.
+    """Divide a sentence, or a statement that a model wrote, into phrases with stems and qualifiers.
 
-    A phrase is between punctuation marks or conjunctions. It has the stems of its words, and its qualifiers: words such
-    as "not" or "may" that change what is said. Clauses are found only in English. If ``language`` is None (unknown),
-    the qualifiers are the English ones.
+    Clauses are found only in English. If ``language`` is None (unknown), the qualifiers are the English ones.
     """
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
@@ -193,9 +193,8 @@ def _split_phrases(text: str) -> tuple[list[str], list[str]]:
 def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]) -> bool:
     """True unless a statement that a model wrote changes the meaning of ``sentences``, its sources.
 
-    It may neither add nor leave out qualifiers, words such as "not" or "may", of the phrases that it uses. It must be a
-    question if and only if the last sentence is one, and must not be the beginning of a sentence, cut within a clause.
-    Only words are compared.
+    It must have the same qualifiers as the phrases that it uses. It must be a question if and only if the last sentence
+    is one, and must not be the beginning of a sentence, cut within a clause. Only words are compared.
     """
     phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
     qualifiers = _unite_sets(phrase.qualifiers for phrase in statement.phrases)
@@ -220,10 +219,9 @@ def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]
 def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSentence], name_stems: Set[str]) -> bool:
     """True if a statement consists of whole phrases of some sentences, or of a clause of a single sentence, in order.
 
-    Phrases are between punctuation marks or conjunctions. The statement must have the first phrase of the first
-    sentence or clause, and a phrase of the last sentence. With a count ("both", "two") or a subordinate clause, it must
-    have every phrase, because a phrase left out could change what is counted. ``name_stems`` are the beginnings of
-    names that can replace a pronoun.
+    The statement must have the first phrase of the first sentence or clause, and a phrase of the last sentence. With a
+    count ("both", "two") or a subordinate clause, it must have every phrase, because a phrase left out could change
+    what is counted. ``name_stems`` are the beginnings of names that can replace a pronoun.
     """
     # A pronoun that no sentence has would refer to another person: "her wife" is not "his wife".
     if not _PRONOUNS.intersection(statement.words) <= {word for sentence in sentences for word in sentence.words}:
@@ -240,9 +238,9 @@ def _consists_of_whole_phrases(
 ) -> bool:
     """True if a statement consists of some of ``phrases``, each whole and in order.
 
-    ``phrases`` are the parts of its source sentences between punctuation marks or conjunctions. The statement must have
-    the first phrase, one of the last ``num_last_phrases``, and each phrase that qualifies the whole sentence; if it has
-    a word such as "both" or "because", it must have all of them. Phrases of function words alone are not required.
+    ``phrases`` are those of its sources, of which ``num_last_phrases`` are in the last sentence. The statement must
+    have the first phrase, one of the last sentence, and each phrase that qualifies the whole sentence; if it has a word
+    such as "both" or "because", it must have all of them. Phrases of function words alone are not required.
     ``name_stems`` are the beginnings (``STEM_LETTERS`` letters) of the names that can replace a pronoun.
     """
     stems = [stem for phrase in statement.phrases for stem in phrase.word_stems]

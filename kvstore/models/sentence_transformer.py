@@ -1,11 +1,13 @@
-"""Embedders that run in this process: sentence-transformers models (the ``sentence-transformers`` extra).
+"""Embedders that run any sentence-transformers model in this process. The *original* is the model as torch runs it. Its
+*export* is a copy in ONNX in the user's cache directory, which onnxruntime runs on the CPU. An export can have weights
+quantized to 8 bits (*int8*).
 
-In: texts; each model reads the first few hundred tokens. Out: its vectors, scaled to length 1. For the CPU a model is
-exported once to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which can be deleted at any time) and
-then run by onnxruntime, more than twice as fast as torch. A BERT in a folder is exported from its weights, without
-torch; any other model by torch, which takes seconds to import and is not needed afterwards. If export is impossible
-(another device, an unsupported model, a missing package), torch runs the model. A missing package or model raises
-EmbedderError that says what to install. The default embedder is in :mod:`.packaged_embedder`.
+Needs the ``sentence-transformers`` extra. In: texts; each model reads the first few hundred tokens. Out: its vectors,
+scaled to length 1. A model is exported once to ``$XDG_CACHE_HOME/kvstore/models``, which can be deleted at any time,
+and then runs more than twice as fast as in torch. A BERT in a folder is exported from its weights, without torch; any
+other model by torch, which takes seconds to import and is not needed afterwards. If export is impossible (another
+device, an unsupported model, a missing package), torch runs the model. A missing package or model raises EmbedderError
+that says what to install. The default embedder is in :mod:`.packaged_embedder`.
 """
 
 from __future__ import annotations
@@ -74,11 +76,14 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         return self._load_original().embed_tokens(texts)
 
     def _find_model(self) -> str:
-        """Return the name or folder of the model for sentence-transformers; subclasses can look for it on disk."""
+        """Return the model's name or folder, from which sentence-transformers loads it.
+
+        Subclasses override this to find a folder on disk.
+        """
         return self._model_name
 
     def _load_original(self) -> TorchRuntime:
-        """Load the model itself, not its export, with torch. Raises EmbedderError."""
+        """Load the original model, not its export, with torch. Raises EmbedderError."""
         return TorchRuntime(self.name, self._find_model(), device=self._device)
 
     def _open_runtime(self) -> Runtime:

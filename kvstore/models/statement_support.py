@@ -1,4 +1,6 @@
-"""Support of statements that a language model wrote by the sentences of a text.
+"""Checks that a sentence of a passage supports a statement that a language model wrote. A *stem* is the first letters
+of a word, which its forms share. *Names* are the stems of capitalized content words and of numbers. A *clause* is the
+part of a statement between commas or words such as "and".
 
 In: statements, and passages with their headings. Out: the passages that support a statement. A passage does if one of
 its sentences has the content words of the statement and the same negations, so that no statement combines words from

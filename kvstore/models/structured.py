@@ -1,4 +1,6 @@
-"""Answers of a language model as JSON of a schema, within a token limit.
+"""Answers of a language model as JSON of a schema, within a token limit. A *retry prompt* is a simpler prompt for the
+same thing, sent after an invalid answer. A *response format* is the field of a request that demands JSON, which some
+servers reject.
 
 In: a :class:`StructuredPrompt`: messages, a JSON Schema, and checks beyond the schema. Out: the value that the model
 wrote, validated against both. The schema is sent as ``response_format`` (``json_schema``); a server that rejects this

@@ -1,4 +1,5 @@
-"""Checks of a text that a language model wrote about other texts, before it is stored or displayed.
+"""Checks of a text that a language model wrote about other texts, its *sources*, before it is stored or displayed. The
+*support* of a text is the fraction of its content words that occur in its sources. Errors are written for the model.
 
 In: the text, its sources, and the prompt that asked for it. Out: an error whose message says to the model what is
 wrong: the text is too short, repeats itself or its prompt, or has words or numbers that its sources do not have.

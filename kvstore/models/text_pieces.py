@@ -37,22 +37,21 @@ class TextPieces(ClosedOnExit, Iterator[str], Generic[Result]):
     def __init__(self, pieces: Generator[str, None, Result]) -> None:
         """Wrap a generator that yields the pieces of a text, and at its end returns a result, such as the answer."""
         self._pieces = pieces
-        #: The result, once the generator has returned it.
-        self._results: list[Result] = []
+        self._result: Result | None = None
 
     def __next__(self) -> str:
         """Return the next piece. At the end, record the result of the generator, and raise StopIteration."""
         try:
             return next(self._pieces)
         except StopIteration as end:
-            if not self._results and end.value is not None:
-                self._results.append(end.value)
+            if self._result is None:
+                self._result = end.value
             raise StopIteration from None
 
     @property
     def result(self) -> Result | None:
         """The final result; None before the last piece, or if the pieces were closed early."""
-        return self._results[0] if self._results else None
+        return self._result
 
     def close(self) -> None:
         """Close the generator, so that a model stops writing."""

@@ -1,4 +1,6 @@
-"""Support of a triple that a language model wrote by the order of the words in a sentence.
+"""Checks that a sentence states a triple that a language model wrote, by the order of its words. A *triple* is a
+subject, a relation and an object: ("Ann Lee", "built", "mill"). A *stem* is the beginning that the forms of a word
+share. A *position* is the index of a word in its sentence.
 
 In: subject, relation and object, and the text that they are from. Out: an error if no sentence has them in an order
 that relates them: a sentence with all words of a triple can still say the opposite, or relate other names. If a
@@ -246,7 +248,7 @@ def _group_names(words: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
     name_flags = [_can_be_in_name(word) for word in words]
     for position in range(1, len(words) - 1):
         next_name = position + (2 if words[position + 1].lower() in ARTICLES else 1)
-        is_between_names = name_flags[position - 1] and any(name_flags[next_name : next_name + 1])
+        is_between_names = name_flags[position - 1] and next_name < len(words) and name_flags[next_name]
         if words[position] == "of" and is_between_names:
             name_flags[position:next_name] = [True] * (next_name - position)
     for is_name, positions in groupby(range(len(words)), key=name_flags.__getitem__):
