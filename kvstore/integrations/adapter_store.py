@@ -1,4 +1,5 @@
-"""The store of an adapter: an open one, or one that the adapter opens.
+"""The store of an *adapter*, a class by which another framework, such as LangChain, uses a store. The store is an open
+one, or one that the adapter opens. A store *without an embedder* (``none:DIMENSION``) needs vectors from its users.
 
 In: a path or a store, and the framework's embedding, if any. Out: the store, and True if the adapter must close it.
 """
@@ -52,10 +53,9 @@ class AdapterStore(ClosedOnExit):
 
 
 class QuestionStore(AdapterStore):
-    """A store to query, with an embedder of questions if the store has no embedder.
+    """A mixin for adapters that ask a store questions; the framework embeds them if the store has no embedder.
 
-    A store that was created without an embedder (``none:DIMENSION``) uses the framework's embedder for its questions.
-    Any other store must have been created with the framework's embedder.
+    A store that has an embedder must have been created with the framework's embedder.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class QuestionStore(AdapterStore):
     def build_retrieve_arguments(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
         """Return the arguments ``vector`` and ``options`` of :meth:`kvstore.Store.retrieve` for a question, by name.
 
-        ``vector`` is the question's vector; if it is None, the framework's embedder computes it, if there is one.
-        ``fill`` is the search that adds hits if a strategy returns few. It becomes ``none`` if the store has no
-        embedder and the question no vector, because other searches would need one.
+        If ``vector`` is None, the framework's embedder computes it, if there is one. ``fill`` names the search that
+        adds hits if a strategy returns few. It becomes ``none`` if neither the question nor the store can supply a
+        vector.
         """
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)

@@ -1,10 +1,10 @@
-"""Networks of entities for drawing: around one entity, or of a store's trees.
+"""Networks of entities for drawing: around one entity, or of a store's *trees*, its hierarchies of entities. An edge is
+*solid* if a tree contains it, and leads from the lower entity to the higher. It is *dashed* if it comes from links or
+shared passages.
 
-In: a store, and optionally an entity or a tree. Out: an :class:`EntityNetwork` of entities and edges. An edge is
-*solid* if a tree contains it: an edge from the lower entity to the higher. It is *dashed* if it comes from links or
-shared passages. The module uses only the public API: it calls
-:meth:`~kvstore.database.queryable.Queryable.neighbours` entity by entity, nearest and strongest first, so that a limit
-omits the least relevant entities. Results depend only on the store's content.
+In: a store, and optionally an entity or a tree. Out: an :class:`EntityNetwork` of entities and edges. The module uses
+only the public API: it calls :meth:`~kvstore.database.queryable.Queryable.neighbours` entity by entity, nearest and
+strongest first, so that a limit omits the least relevant entities. Results depend only on the store's content.
 """
 
 from __future__ import annotations
@@ -66,11 +66,7 @@ class EntityNetwork:
 
 
 def build_edges(neighbor: Neighbour) -> list[NetworkEdge]:
-    """Return the edges between an entity and a neighbor for a picture.
-
-    A solid edge, from child to parent, represents the entity trees that contain the edge; there is one per direction.
-    If no tree relates the two entities, there is one dashed edge, for their other links.
-    """
+    """Return the edges between an entity and a neighbor: a solid edge per direction in a tree, else one dashed edge."""
     # ``above`` and ``below`` are the trees in which the neighbor is directly above or below the entity.
     entity, neighbor_name = neighbor.entity, neighbor.name
     details = neighbor.links, neighbor.passages, neighbor.score
@@ -130,11 +126,11 @@ def build_network_around(
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
-    """Return the network of all entity hierarchies (trees) of a store, or only of ``tree``.
+    """Return the network of all entity trees of a store, or only of ``tree``.
 
-    Edges of trees are solid. Without ``tree``, dashed edges from links or shared passages also connect the entities of
-    the trees. The network has at most ``limit`` entities (None: all). The entities with the most edges come first, each
-    followed by the entities connected with it. For a store without trees, they are the most mentioned entities.
+    Without ``tree``, dashed edges also connect the entities. The network has at most ``limit`` entities (None: all).
+    The entities with the most edges come first, each followed by the entities connected with it. For a store without
+    trees, they are the most mentioned entities.
 
     Raises InputError for an unknown tree.
     """
@@ -246,8 +242,8 @@ def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name
 def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
     """Add ``new_edges`` to ``edges``, keyed by source and target, in place.
 
-    A solid edge (of a tree) replaces an edge in the same direction, and a dashed edge (of other links) in the opposite
-    direction. A dashed edge is not added if the two entities have an edge in either direction.
+    A solid edge replaces an edge in the same direction, and a dashed edge in the opposite direction. A dashed edge is
+    not added if the two entities have an edge in either direction.
     """
     for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
@@ -265,8 +261,8 @@ def _add_cross_edges(
 ) -> None:
     """Add edges between the entities ``names`` to ``edges``, in place: all solid edges, and the strongest dashed.
 
-    A solid edge is in a tree. Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges (of other links). ``cache``
-    has the neighbors of entities that were read before, by entity; missing neighbors are read and added to ``cache``.
+    Each entity adds at most ``_MAX_CROSS_EDGES`` dashed edges. ``cache`` has the neighbors of entities that were read
+    before, by entity; missing neighbors are read and added to ``cache``.
     """
     num_added: Counter[str] = Counter()
     for name in names:

@@ -1,4 +1,5 @@
-"""Networks of entities as files: a picture (SVG), an interactive page (HTML), and formats of other programs.
+"""Networks of entities as files: a picture (SVG), an interactive page (HTML), and formats of other programs. A solid
+edge is in a *tree*, a hierarchy of entities. A dashed edge comes from links or shared passages.
 
 In: an :class:`~.entity_network.EntityNetwork` and a title. Out: the text of a file, by format name: ``svg``, ``html``
 (one self-contained file, which shows the picture without JavaScript), ``dot`` (Graphviz), ``graphml`` (the GraphML of

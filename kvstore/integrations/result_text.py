@@ -1,4 +1,6 @@
-"""The text that a tool returns: document text in quotation marks, within a limit of tokens.
+"""The text that a tool returns to a language model, within a limit of tokens. A *quotation* is text of documents
+between marks, which the model must not take as instructions; its *rule* says so. *Sanitized* text can imitate neither
+marks nor kvstore's own text. A *note* says how much was omitted.
 
 In: keys, titles, spans and texts of documents, and the lines or parts of a result. Out: texts for a language model.
 
@@ -35,9 +37,8 @@ def render_parts(
 ) -> str:
     """Return as many parts of a result (such as passages) as fit in ``max_tokens`` tokens, joined by ``separator``.
 
-    At least the beginning of the first part is returned. The result begins with the instruction that explains the
-    quotation marks. ``render_note`` returns a note on the number of omitted parts, which is appended if there are any.
-    There must be at least one part.
+    At least the beginning of the first part is returned; there must be one. The result begins with the rule of the
+    quotations. ``render_note`` returns a note on the number of omitted parts, which is appended if there are any.
     """
     quotation = Quotation(text for part in parts for text in (part.label, part.document_text or ""))
     # The longest count reserves tokens for any note.
@@ -62,7 +63,6 @@ def render_lines(
 ) -> str:
     """Return a heading and as many lines as fit in ``max_tokens`` tokens, with the lines in one quotation.
 
-    A quotation has marks around it, which show a model that the text comes from documents and is not an instruction.
     ``render_note`` returns a note on the number of omitted lines. The note is appended if lines were omitted, or if
     ``always_note`` is true. At least the beginning of the first line is returned; there must be one.
     """

@@ -61,12 +61,12 @@ _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
 
 
 class StoreTools:
-    """The tools of one store, in their own session.
+    """The tools of one store, in their own session. Their *condition* (``where``), if they have one, is a SQL condition
+    on ``documents``. Only the *allowed* documents, which satisfy it, are returned and changed.
 
-    ``write`` adds the tools that change the store. ``tokens`` is the maximum size of a result. ``strategy`` is the
-    default strategy of a call. ``where`` is a SQL condition over ``documents``: other documents are neither returned
-    nor changed, and tools that cannot apply it (``expand``, ``select``, ``put_edge``, ``alias``) are missing. Raises
-    InputError, UnknownStrategyError and StatementError for invalid arguments.
+    Tools that cannot apply a condition (``expand``, ``select``, ``put_edge``, ``alias``) are then missing. ``write``
+    adds the tools that change the store. ``tokens`` is the maximum size of a result. ``strategy`` is the default
+    strategy of a call. Raises InputError, UnknownStrategyError and StatementError for invalid arguments.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class StoreTools:
     def lookup(self, name: str, limit: int = 10) -> ToolResult:
         """Return up to ``limit`` occurrences of a name in trees and texts, as text and as JSON data.
 
-        If the tools have a condition on documents, only occurrences in allowed documents are returned.
+        If the tools have a condition, only occurrences in allowed documents are returned.
         """
         max_rows = limit if self._where is None else MAX_ROWS  # rows of documents that are not allowed are dropped
         cursor = self._session.query("LOOKUP ? LIMIT ?", (name, max_rows), timeout=TIMEOUT_SECONDS)
@@ -260,7 +260,8 @@ class StoreTools:
     def document(self, key: str, start: int = 0) -> ToolResult:
         """Return a document's text from the byte offset ``start`` on, as much as fits in a result, as text and as data.
 
-        ``key`` can also be the document's URI. Raises DocumentNotFoundError if the document is missing or not allowed.
+        ``key`` can also be the document's URI, and the text begins at the first whole character. Raises
+        DocumentNotFoundError if the document is missing or not allowed.
         """
         key = parse_key(key)
         document = self._session.get(key) if self._where is None or self._select_allowed([key]) else None
@@ -274,8 +275,7 @@ class StoreTools:
         if document.meta and not start:
             header += f", meta {to_one_line(json.dumps(document.meta, ensure_ascii=False))}"
         text_bytes = document.text.encode()
-        while start < len(text_bytes) and text_bytes[start] & 0xC0 == 0x80:  # 10xxxxxx continues a character of UTF-8
-            start += 1
+        start = _find_character_start(text_bytes, start)
         text = text_bytes[start:].decode()
         header = truncate(header, self._tokens // 2)
         quotation = Quotation([header, text])
@@ -408,7 +408,7 @@ class StoreTools:
         return self._session.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
 
     def _choose_condition(self, where: str | None) -> str | None:
-        """Return the tools' condition on documents, else the condition of a call (``where``); None if neither exists.
+        """Return the condition of the tools, or else ``where``, the condition of a call; None if neither exists.
 
         If the tools have a condition, their calls cannot have one.
         """
@@ -438,18 +438,25 @@ class StoreTools:
         return dict(rows)
 
     def _render_where(self) -> str:
-        """Return the condition of the allowed documents, to append to another condition; empty if all are allowed."""
+        """Return " AND (condition)" for the condition of the tools, to append to another; empty if they have none."""
         return "" if self._where is None else f" AND (\n{self._where}\n)"
 
     def _select_allowed(self, keys: Iterable[str | None]) -> set[str]:
-        """Return the keys whose documents exist and satisfy the condition of the tools, if there is one."""
+        """Return those ``keys`` whose documents exist and are allowed."""
         keys_json = json.dumps(sorted({key for key in keys if key is not None}))
         query = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._render_where()}"
         return {key for (key,) in self._query(query, [keys_json])}
 
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
-        """True if the tools have no condition on documents, or if the document with this key satisfies it."""
+        """True if the tools have no condition, or if the document with this key exists and satisfies it."""
         return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
+
+
+def _find_character_start(text: bytes, offset: int) -> int:
+    """Return the first offset from ``offset`` on at which a character of a UTF-8 text begins, or the text ends."""
+    while offset < len(text) and text[offset] & 0xC0 == 0x80:  # a byte 10xxxxxx continues a character
+        offset += 1
+    return offset
 
 
 def _to_passage_data(hit: Mapping[str, Any]) -> dict[str, Any]:

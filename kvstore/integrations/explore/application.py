@@ -1,4 +1,6 @@
-"""The explorer's ASGI application: its pages and templates, behind the guard.
+"""The explorer's ASGI application: its pages and templates, behind the guard. A page has several *representations*, one
+for each *suffix* of its URL: HTML (no suffix), ``.json``, others such as ``.csv``. The path of a *named* page ends with
+the name of the object that it shows, such as ``/doc/tea``.
 
 In: a :class:`~.followed_store.FollowedStore`. Out: an ASGI application for uvicorn or another server. Each request runs
 in a thread with its own session. Errors of kvstore are shown with their message.
@@ -109,10 +111,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
-    """Return the request handler of a page in the representation ``suffix``, such as ``.json`` ('': HTML).
-
-    If ``suffix`` is None, the path of a request determines the representation.
-    """
+    """Return the request handler of a page in the representation ``suffix`` (None: the request's path selects it)."""
 
     async def respond(request: Request) -> Response:
         """Build the response to a request in a thread."""
@@ -124,8 +123,8 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
 def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
     """Build the response to a request for a page, in a new session. A kvstore error becomes an error page, or JSON.
 
-    ``suffix`` selects the representation of the page, such as ``.json`` ('': HTML, None: the path determines it). The
-    session of a streamed page ends when the page has been sent.
+    ``suffix`` selects the representation of the page (None: the path selects it). The session of a streamed page ends
+    when the page has been sent.
     """
     with ExitStack() as stack:
         try:
@@ -158,10 +157,10 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
 
 
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
-    """Return the name of the object that a page shows, and the suffix of its representation, such as ``.json``.
+    """Return the name of the object that a named page shows, and the suffix of its representation ('' for HTML).
 
-    The suffix is '' for HTML. ``name``, the end of the path, is the object's name, optionally with a suffix. It is
-    empty if a path cannot express the object's name; the URL's arguments ``name`` and ``form`` then contain both.
+    ``name``, the end of the path, is the object's name, optionally with a suffix. It is empty if a path cannot express
+    the object's name; the URL's arguments ``name`` and ``form`` then contain name and suffix.
     """
     if not name:
         suffix = request.query_params.get("form", "")

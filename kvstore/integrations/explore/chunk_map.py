@@ -1,4 +1,6 @@
-"""A two-dimensional map of chunks: clusters of their vectors, with labels made of their texts.
+"""A two-dimensional map of chunks: clusters of their vectors, with labels made of their texts. A *coloring* is the
+property that chunks are colored by: cluster, document, topic, community or a metadata field. A *group* is the chunks of
+one color. The *index* of a chunk is its number on the map.
 
 In: a session on a store. Out: for every chunk, in order of document key and ordinal, its position on the map (see
 :mod:`.map_layout`) and its group for a coloring. The last maps are cached, so that a page finds its own map even if
@@ -80,6 +82,16 @@ class ChunkMap:
         self._indexes = {(document, ordinal): index for index, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
         self._indexes_by_id = {chunk: index for index, chunk in enumerate(ids)}
+        cosines = self._place_chunks(snapshot, ids)
+        self.labels = self._make_labels(store, ids, cosines)
+        self._groups: dict[tuple[str, kvstore.IndexStatus | None], ChunkGroups] = {}
+
+    def _place_chunks(self, snapshot: kvstore.Snapshot, ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Compute the layout, and set ``clusters`` and ``points``; return each chunk's cosine with its cluster's
+        center.
+
+        ``ids`` are the ids of all chunks, in the order of the map.
+        """
         step = max(1, -(-len(ids) // _MAX_SAMPLED))  # rounded up, so that at most _MAX_SAMPLED chunks are sampled
         self._layout = MapLayout(snapshot.vectors(ids[::step]))
         positions = np.zeros((len(ids), 2), np.float32)
@@ -95,8 +107,7 @@ class ChunkMap:
         # One scale for both axes keeps distances in the plane comparable.
         self._scale = float(max((positions - self._lowest).max(initial=0.0), 1e-9))  # not 0, because it is a divisor
         self.points = np.rint((positions - self._lowest) / self._scale * AXIS_STEPS).astype(np.uint16)
-        self.labels = self._make_labels(store, ids, cosines)
-        self._groups: dict[tuple[str, kvstore.IndexStatus | None], ChunkGroups] = {}
+        return cosines
 
     def __len__(self) -> int:
         """Return the number of chunks."""
@@ -154,20 +165,19 @@ class ChunkMap:
         return self._indexes_by_id.get(chunk)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
-        """Return the groups of the chunks with the same color. The groups are cached.
+        """Return the groups of a coloring: ``cluster``, ``document``, ``topic``, ``community`` or a metadata field.
 
-        ``coloring`` is the property to color by: ``cluster``, ``document``, ``topic``, ``community``, or the name of a
-        metadata field.
+        The groups are cached.
         """
         kind = INDEX_KINDS.get(coloring)
         # An index can be rebuilt without a change of the documents.
-        index = None if kind is None else next((index for index in store.indexes() if index.kind == kind), None)
-        groups = self._groups.get((coloring, index))
+        status = None if kind is None else next((status for status in store.indexes() if status.kind == kind), None)
+        groups = self._groups.get((coloring, status))
         if groups is None:
             is_built = kind is None or kind in list_built_indexes(store)
             label_chunks = _LABELERS.get(coloring) if is_built else None  # without the index, it is a metadata field
             labels = _label_by_field(store, self, coloring) if label_chunks is None else label_chunks(store, self)
-            groups = self._groups[coloring, index] = _group_labels(labels)
+            groups = self._groups[coloring, status] = _group_labels(labels)
         return groups
 
 
@@ -244,7 +254,7 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
     titles = {topic: title for topic, _, title in rows}
     coarse_titles: dict[int, str] = {}
     roots = [topic for topic, parent in parents.items() if parent is None]
-    # The values of ``parents`` for the coarsest topics.
+    # The coarsest topics are those with one of these parents.
     top_parents = (None, roots[0]) if len(roots) == 1 else (None,)
     for topic in parents:
         ancestor = topic

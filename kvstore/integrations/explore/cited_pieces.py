@@ -1,4 +1,5 @@
-"""The text of an answer, split into pieces with their spans in documents.
+"""The text of an answer, split into *pieces*: sentences, each with the spans of the document that supports it. A
+citation is numbers in brackets after a sentence. A *span* is a byte range of a document.
 
 In: a text with numbers in brackets, the citations with these numbers, and the documents. Out: its paragraphs as pieces
 of text. If a sentence occurs in the cited text letter by letter, its span is the span of the occurrence, else the whole

@@ -1,4 +1,5 @@
-"""Limits on the number and duration of the explorer's connections, and on the server's log.
+"""Limits on the number and duration of the explorer's connections, and on the server's log. A connection *waits* until
+its request has arrived.
 
 In: connections from anyone who can reach this machine's loopback. Out: uvicorn's protocol, which closes a connection
 whose request has not arrived after :data:`HEAD_SECONDS`, and the oldest such connection if there are more than

@@ -1,4 +1,6 @@
-"""The page of a document: its text with marked citations and linked names, and its structure in the store."""
+"""The page of a document: its text with marked citations and linked names, and its structure in the store. A *mark* is
+a byte span that an answer cites. A *part* is a byte span of about 60 kB, of which the page shows one at a time.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,10 @@ def _get_last_change(store: kvstore.Store) -> int:
 
 
 def _read_content(request: PageRequest) -> PageContent:
-    """Return the content of a document's page: one part of its text, its marked spans, headings, names and edges.
+    """Return the content of a document's page: one part of its text, its marks, headings, names and edges.
 
-    A part is a byte range of about 60 kB. ``places`` are the mentions of names in the displayed part, and ``notice`` is
-    about a span that is not in the text. Raises DocumentNotFoundError if the document does not exist.
+    ``places`` are the mentions of names in the displayed part, and ``notice`` is about a mark that is not in the text.
+    Raises DocumentNotFoundError if the document does not exist.
     """
     store, key = request.store, request.name
     document = _get_document(store, key)
@@ -123,10 +125,9 @@ def _render_text(
     names: Sequence[tuple[str, int, int]],
     chunks: Sequence[Mapping[str, Any]],
 ) -> Markup:
-    """Return the bytes ``part`` of a document's text as HTML, with link targets at the starts of ``chunks``.
+    """Return a part of a document's text as HTML, with highlighted marks and link targets at the starts of ``chunks``.
 
-    ``marks`` are the byte spans that an answer cites, which are highlighted. ``names`` are entities to link, with their
-    byte spans. Markdown is rendered, unless the request has ``view=text``.
+    ``names`` are entities to link, with their byte spans. Markdown is rendered, unless the request has ``view=text``.
     """
     part_start, part_end = part
     anchors = [chunk["start"] for chunk in chunks]
@@ -218,7 +219,7 @@ def _split_into_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[By
 def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequence[ByteSpan]) -> int:
     """Return the index of the part of the document to show: the requested part, else the part with the first mark.
 
-    ``parts`` are the byte spans of all parts, and ``marks`` the byte spans to highlight. The default is 0.
+    The default is 0.
     """
     if request.get_text("part"):
         return request.get_number("part", 0, maximum=len(parts) - 1)
@@ -226,16 +227,15 @@ def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequenc
 
 
 def _find_part(offset: int, parts: Sequence[ByteSpan]) -> int:
-    """Return the index of the part (a byte span) that contains a byte offset, or the last index for a later offset."""
+    """Return the index of the part that contains a byte offset, or the last index for a later offset."""
     return next((index for index, (_, end) in enumerate(parts) if offset < end), len(parts) - 1)
 
 
 def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan]) -> list[dict[str, Any]]:
     """Return the headings of a document in order, for its table of contents.
 
-    Each has its level from 0, the start of its first chunk, and the index of the part (a byte span) with that chunk.
-    The heading of a chunk is a path such as ``Tea > Leaves``; every title that differs from the previous chunk's path
-    is a heading.
+    Each has its level from 0, the start of its first chunk, and the index of the part with that chunk. The heading of a
+    chunk is a path such as ``Tea > Leaves``; every title that differs from the previous chunk's path is a heading.
     """
     headings: list[dict[str, Any]] = []
     previous_path: list[str] = []

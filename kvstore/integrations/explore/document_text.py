@@ -1,4 +1,6 @@
-"""Rendering of a part of a document as HTML, with marked citations, linked names, headings and code.
+"""Rendering of a part of a document as HTML, with marked citations, linked names, headings and code. A *mark* is a byte
+span that an answer cites. An *element* is a pair of HTML tags around a byte span. A *layer* is a list of elements that
+do not overlap.
 
 In: the bytes of a text, and spans in it. Out: markup whose text is exactly that of the bytes: nothing is added, omitted
 or moved, so that a mark contains exactly the cited text.
@@ -41,7 +43,9 @@ _SYNTAX_PATTERNS = tuple(
 _LEADING_HEADINGS_PATTERN = re.compile(r"\A(?:#{1,6} [^\n]*\s+)+(?=\S)")
 #: The maximum number of characters of a cut word, which an excerpt then omits; scripts without spaces have longer ones.
 _MAX_CUT_WORD = 30
-_CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")  # `code`
+_CODE_SPAN_PATTERN = re.compile(
+    rb"(?P<opening>`+)(?=[^`])(?P<code>[^`\n]{1,1000})(?P<closing>(?P=opening))(?!`)"
+)  # `code`
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,9 @@ def render_marked_text(
 ) -> Markup:
     """Render the bytes ``part`` of a text as inline HTML.
 
-    ``marks`` are the cited spans, which are highlighted; overlapping spans are merged. ``names`` are entities with
-    their spans; of nested spans the longest is linked. Only the first link of a name is in the keyboard tab order.
-    ``anchors`` are offsets of link targets (``#byte-N``). Everything outside ``part`` is omitted.
+    ``marks`` are highlighted; overlapping ones are merged. ``names`` are entities with their spans; of nested spans the
+    longest is linked. Only the first link of a name is in the keyboard tab order. ``anchors`` are offsets of link
+    targets (``#byte-N``). Everything outside ``part`` is omitted.
     """
     layers = [
         [
@@ -170,12 +174,12 @@ def split_heading(heading: str | None, title: str | None) -> list[str]:
 def _find_syntax(text: bytes) -> list[ByteSpan]:
     """Return the spans of Markdown syntax in order, except in code, whose text is literal."""
     code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
-    code_spans = [match.span(2) for match in code_matches]  # groups 1 and 3 are the backticks
+    code_spans = [match.span("code") for match in code_matches]
     for block in _BLOCK_PATTERN.finditer(text):
         if block[0].startswith(b"`"):  # code between two fences, each on a separate line
             code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
     code_spans = merge_spans(code_spans)
-    syntax_spans = [match.span(group) for match in code_matches for group in (1, 3)]
+    syntax_spans = [match.span(group) for match in code_matches for group in ("opening", "closing")]
     for pattern in _SYNTAX_PATTERNS:
         for match in pattern.finditer(text):
             # The groups of a pattern are its syntax; without groups, the whole match is. Absent groups are empty.
@@ -251,9 +255,8 @@ def _render_layers(
 ) -> Iterable[str]:
     """Yield the HTML of a text between boundaries (offsets), inside the elements of all layers that contain it.
 
-    A layer is a list of elements, such as links, that are in order and do not overlap; the first layer is outermost.
-    Elements of different layers can overlap, so they are closed and opened again at the boundaries. Each offset in
-    ``anchors`` gets a link target.
+    The elements of a layer are in order, and the first layer is outermost. Elements of different layers can overlap, so
+    they are closed and opened again at the boundaries. Each offset in ``anchors`` gets a link target.
     """
     ends_by_layer = [[element.end for element in layer] for layer in layers]
     open_elements: list[Element | None] = [None] * len(layers)

@@ -1,4 +1,6 @@
-"""The page of documents: those that satisfy a condition, paginated, with metadata values to filter by."""
+"""The page of documents: those that satisfy a condition, paginated, with metadata values to filter by. A *facet* is a
+metadata field and one of its values; in a URL it is a JSON list such as ``["year", 2024]``.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ _ORDERS = {
 def build_content(request: PageRequest) -> PageContent:
     """Return a page of the documents that match the arguments of a request, and the values of their metadata fields.
 
-    Documents match if they satisfy ``where``, contain ``q`` in their key or title, and have each ``facet`` (a field and
-    a value, as a JSON list). ``page`` counts from 1, ``order`` is one of key, title, newest and longest. In the
-    content, ``chosen`` are the facets, and ``of`` is the number of all documents of the store. A page reports an
-    invalid condition in its form. Raises InputError for any other order or an invalid facet.
+    Documents match if they satisfy ``where``, contain ``q`` in their key or title, and have each ``facet``. ``page``
+    counts from 1, ``order`` is one of key, title, newest and longest. In the content, ``chosen`` are the facets, and
+    ``of`` is the number of all documents of the store. A page reports an invalid condition in its form. Raises
+    InputError for any other order or an invalid facet.
     """
     store = request.store
     order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
@@ -78,8 +80,8 @@ def build_content(request: PageRequest) -> PageContent:
 def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, Any]]) -> tuple[str, list[Any]]:
     """Return the WHERE clause of the documents, empty if all are shown, and its parameters.
 
-    The key or title must contain ``search_text``, ignoring case. ``facets`` are pairs of a metadata field and a value.
-    Raises StatementError for an invalid ``where`` condition.
+    Documents must satisfy ``where``, have all ``facets``, and contain ``search_text`` in their key or title, ignoring
+    case. Raises StatementError for an invalid ``where`` condition.
     """
     conditions, parameters = [], list[Any]()
     if where:

@@ -1,4 +1,5 @@
-"""Access control of the explorer, and the security headers of its pages.
+"""Access control of the explorer, and the security headers of its pages. A browser exchanges the *token*, which is in
+the first URL, for a cookie. An ASGI *scope* describes a request, and *send* is the function that sends the response.
 
 In: requests. Out: requests from the user who started the explorer reach the application; all others are rejected. A web
 page may make a browser send requests to this machine, and other users may share the machine. A request therefore needs

@@ -63,8 +63,8 @@ class RowQuery:
         """Return the rows of the requested page, the number of all rows, the page number and the size of a page.
 
         ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. ``details`` are further columns, which are
-        computed only for the rows of the page. With ``key``, a column by which the table finds rows, this is true of
-        all columns that ``order`` does not contain.
+        computed only for the rows of the page. With ``key``, a column by which the table looks up rows, a subquery
+        selects the keys of the page, and ``columns`` are also computed only for its rows.
         """
         page = self._request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
         count = self.query("count(*) AS count")[0]["count"]

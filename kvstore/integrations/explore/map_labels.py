@@ -1,9 +1,10 @@
-"""Labels of clusters of chunks, made of their words and headings.
+"""Labels of clusters of chunks, made of their words and headings. A *term* is a word, a pair of adjacent words, a
+heading or a title, case-folded. Its *spelling* is how texts write it. A label is up to three terms that are specific to
+the cluster.
 
-In: for each cluster the headings and texts of its chunks. Out: one label per cluster: the up to three terms that are
-most specific to it. A term is a word, a pair of words, a heading or a title. Its weight is the share of the cluster's
-chunks that have it, times its information, the logarithm of the inverse of its share of all chunks (Grootendorst 2022,
-"BERTopic", c-TF-IDF).
+In: for each cluster the headings and texts of its chunks. Out: one label per cluster. The weight of a term is the share
+of the cluster's chunks that have it, times its information, the logarithm of the inverse of its share of all chunks
+(Grootendorst 2022, "BERTopic", c-TF-IDF).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The layout of the map: clusters of vectors as separate discs, or UMAP if it is installed.
+"""The layout of the map: clusters of vectors as separate discs, or UMAP if it is installed. A cluster's *center* is the
+mean direction of its vectors. Its *disc* is its circle on the map, and its *axes* are the two directions in which its
+vectors vary most.
 
 In: a sample of vectors, shape (vectors, dimension). Out: a layout, which assigns each vector a position and a cluster.
 Clusters are those of spherical k-means (Dhillon and Modha 2001, "Concept decompositions for large sparse text data

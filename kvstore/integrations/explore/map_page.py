@@ -1,4 +1,5 @@
-"""The map page: every chunk as a point, and a question as a star with lines to its evidence.
+"""The map page: every chunk as a point, and a question as a star with lines to its evidence. A *coloring* is the
+property that chunks are colored by, such as ``document``. A *group* is the chunks of one color.
 
 The points are sent separately from the page as packed numbers: x and y (each u16, little-endian) and the group (u8) of
 each chunk, in the order of :class:`~.chunk_map.ChunkMap`.

@@ -1,11 +1,13 @@
-"""Rendering of Markdown as HTML, with marked, linked and anchored spans of its source.
+"""Rendering of Markdown as HTML, with marked, linked and anchored spans of its source. An *insert* is a pair of HTML
+tags around a span. A *marker* is a sequence of Unicode noncharacters that shows in the rendered HTML where a span
+begins or ends.
 
 In: a text in Markdown, and :class:`Insert` objects for spans of it. Out: markup without raw HTML, scripts, styles or
 images of the document: HTML in the text is shown as text, a picture as its description, and a link only if it leads to
 a website, an address of mail or another document of the store.
 
-The spans survive rendering as *markers*, sequences of noncharacters of Unicode that Markdown treats as letters. After
-rendering, the text between the markers of a span is wrapped in its elements, piece by piece between the tags.
+Markdown treats markers as letters. After rendering, the text between the markers of a span is wrapped in its elements,
+piece by piece between the tags.
 """
 
 from __future__ import annotations
@@ -99,11 +101,10 @@ def render_markdown(
 
 
 def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
-    """Return the Markdown with a start and an end marker around the span of every insert, so its place is found later.
+    """Return the Markdown with a start and an end marker around the span of every insert.
 
-    A marker is a character that texts do not have, with the index of the insert. It never precedes block syntax such as
-    a list bullet. A span that contains only syntax gets no markers. An empty span gets markers, because its insert is
-    at a point.
+    A marker contains the index of the insert, and never precedes block syntax such as a list bullet. A span that
+    contains only syntax gets no markers. An empty span gets markers, because its insert is at a point.
     """
     markers: list[tuple[int, int, str]] = []  # offset, order of markers at the same offset, marker
     for index, insert in enumerate(inserts):
@@ -195,10 +196,9 @@ def _select_inserts(inserts: Sequence[Insert], open_indexes: Sequence[int], *, i
 
 
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
-    """Yield ``html``, rendered from Markdown with markers, with the HTML of the ``inserts`` in place of the markers.
+    """Yield ``html``, rendered from Markdown with markers, with the tags of the ``inserts`` in place of the markers.
 
-    An insert is a pair of HTML tags for a span. A marker with its index is at the start and another at the end of the
-    span. Each text between the two markers is surrounded by the tags.
+    Each text between the two markers of an insert is surrounded by its tags.
     """
     # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.
     ended_indexes = {int(index) for index in re.findall(f"{_MARKER_END}(\\d+){_MARKER_CLOSE}", html)}

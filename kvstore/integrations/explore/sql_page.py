@@ -1,4 +1,6 @@
-"""The SQL page: a reading statement and its rows, with the shell's completion, and with CSV and JSON output."""
+"""The SQL page: a read-only statement and its rows, with the shell's completion, and with CSV and JSON output. The
+*run* of a request is a name by which another request can interrupt its statement.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,12 @@ _EXAMPLES = (
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the rows of the reading statement in the ``sql`` argument of a request, within limits.
+    """Return the rows of the read-only statement in the ``sql`` argument of a request, within limits.
 
     Other arguments are ``sort`` (the number of a column, from 1, to sort by), ``down`` (reverses the order), ``page``
-    (from 1) and ``run`` (a name of this request, by which ``/sql/stop`` interrupts it). In the content, ``total``
-    is the number of all rows (None: unknown). The error of the statement is ``problem`` in the content of a page, and
-    is raised for JSON.
+    (from 1) and ``run`` (by which ``/sql/stop`` interrupts the statement). In the content, ``total`` is the number of
+    all rows (None: unknown). The error of the statement is ``problem`` in the content of a page, and is raised for
+    JSON.
     """
     statement, page = request.get_text("sql"), request.get_number("page", 1, minimum=1, maximum=_MAX_ROWS)
     sort, is_descending = request.get_number("sort", 0, maximum=_MAX_COLUMNS), request.get_flag("down")
@@ -175,7 +177,7 @@ def _count_rows(request: PageRequest, statement: str) -> int | None:
 
 
 def _build_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> PageContent:
-    """Return the rows as ``cells`` of a table, and as ``are_numbers`` whether each column has only numbers."""
+    """Return the rows as ``cells`` of a table, and for each column True in ``are_numbers`` if it has only numbers."""
     types_by_column = [{type(row[index]) for row in rows} - {type(None)} for index in range(len(columns))]
     return {
         "are_numbers": [bool(types) and types <= {int, float} for types in types_by_column],
@@ -226,7 +228,10 @@ def _render_csv(request: PageRequest) -> Iterator[str]:
 
 
 def _format_completions(request: PageRequest) -> str:
-    """Return the shell's completions of the text ``before`` as JSON; the first word must begin a reading statement."""
+    """Return the shell's completions of the text in ``before`` as JSON.
+
+    If the text has no word yet, only words that begin a read-only statement are returned.
+    """
     text_before = (request.get_texts("before") or [""])[-1]
     completions = complete_statement(text_before, StoreCatalog(lambda: request.store))
     allowed_completions = [

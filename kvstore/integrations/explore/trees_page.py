@@ -1,4 +1,6 @@
-"""The pages of trees: the list of trees, and one tree as nested names."""
+"""The pages of trees: the list of trees, and one tree as nested names. A *tree* is a hierarchy of entities; an entity
+can have several parents in it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Haystack's document store."""
+"""Haystack's document store. Haystack's ``filters`` are conditions on the id and the metadata of documents."""
 
 from __future__ import annotations
 

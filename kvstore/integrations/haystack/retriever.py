@@ -1,4 +1,6 @@
-"""Haystack's retriever, with any strategy of the store."""
+"""Haystack's retriever, with any strategy of the store. A *hit* is a passage that answers a question, with the *path*
+by which the strategy found it.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""LangChain's record manager, which keeps its records in the documents themselves.
+"""LangChain's record manager, which keeps its records in the documents themselves. An indexing run *confirms* each
+document that it finds in its source. The document's *origin* records its namespace and the time of its last
+confirmation. Its *group* is a value of its metadata.
 
-In: calls from ``langchain_core.indexing.index``. In the store: only the documents; the origin of each contains the
-namespace and the time of its last confirmation. A document and its record are written and deleted in one commit, so
-that they always agree, even after a crash.
+In: calls from ``langchain_core.indexing.index``. In the store: only the documents. A document and its record are
+written and deleted in one commit, so that they always agree, even after a crash.
 """
 
 from __future__ import annotations

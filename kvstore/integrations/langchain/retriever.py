@@ -1,4 +1,6 @@
-"""LangChain's retriever, with any strategy of the store."""
+"""LangChain's retriever, with any strategy of the store. A *hit* is a passage that answers a question, with the *path*
+by which the strategy found it.
+"""
 
 from __future__ import annotations
 

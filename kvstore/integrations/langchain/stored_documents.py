@@ -1,8 +1,8 @@
-"""Conversion between LangChain documents and documents of a store.
+"""Conversion between LangChain documents and documents of a store. The *origin* of a document marks it as added through
+LangChain, with its namespace and the time at which a run of LangChain's indexing last found it in its source.
 
 In: documents with or without ids. In the store: one document of one chunk each, in the given order, one commit per
-batch. The ``origin`` marks it as added through LangChain, with its namespace and the time of its last confirmation.
-Out: LangChain documents for hits and keys.
+batch. Out: LangChain documents for hits and keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LangChain's vector store."""
+"""LangChain's vector store. A *hit* is a chunk that a search found, with its score."""
 
 from __future__ import annotations
 

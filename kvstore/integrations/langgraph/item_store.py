@@ -1,4 +1,6 @@
-"""LangGraph's store of items."""
+"""LangGraph's store of items. An *item* is a mapping, its value, with a key in a *namespace*, a tuple of labels. An
+item can expire, and a read can *refresh* it: postpone its expiry. An item is stored in a document.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Conversion between LlamaIndex's nodes and documents of a store."""
+"""Conversion between LlamaIndex's nodes and documents of a store. A node is stored as a document with one chunk; a hit
+in any other document becomes a new node.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""LlamaIndex's vector store."""
+"""LlamaIndex's vector store. A *node* is LlamaIndex's unit of text; each is stored as a document with one chunk, whose
+key is the id of the node.
+"""
 
 from __future__ import annotations
 
