@@ -1,4 +1,6 @@
 """The batches of changes of a write transaction: the pending batch, and those already applied.
+A *fact* is what a user states, such as an edge or the triples of a document; a *kind* of fact reads and stores it. A
+document of *pairs* is a list of (child, parent) names without a text.
 
 In: documents, and the other facts that the user adds. On disk: applied batches, invisible until the transaction
 commits. If the map was too small for them, they are applied again to another transaction. Out: the state, documents and
@@ -78,7 +80,7 @@ class BatchedChanges:
             return pending_document.document if pending_document is not None else None
         record, change = self.state.documents.find_by_key(key), self.pending.metadata.get(key)
         if record is not None and change is not None:
-            record = replace(record, **change._asdict())
+            record = replace(record, **change._asdict())  # with the new metadata and digest
         return record
 
     def put_document(self, document: PendingDocument) -> bool:
@@ -162,7 +164,7 @@ class BatchedChanges:
             (fact_kind, fact_kind.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
             for fact_kind, value in stated_facts
         ]
-        return [(fact_kind, value) for fact_kind, value in adapted_facts if value]
+        return [(fact_kind, value) for fact_kind, value in adapted_facts if value]  # None, empty: no longer valid
 
     def _chunk_document(self, document: PendingDocument) -> ChunkedText:
         """Return the chunks and headings of a pending document, without triples or other facts stated about it."""

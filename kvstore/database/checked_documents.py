@@ -59,29 +59,35 @@ def validate_documents(documents: Iterable[Mapping[str, Any]], put: Callable[...
         )
     parameters = {name: type for name, type in put.__annotations__.items() if name != "return"}
     mappings = list(documents)
-    checked_documents = []
-    for position, arguments in enumerate(mappings, 1):
-        with _locate_errors(position, len(mappings)):
-            if not isinstance(arguments, Mapping):
-                raise ArgumentError(
-                    f"it must map the names of put() arguments to values, not {format_value(arguments)}"
-                )
-            arguments = _drop_missing_values(arguments)
-            check_clauses("put", arguments, parameters)
-            missing_names = [name for name in ("key", "text") if name not in arguments]
-            if missing_names:
-                raise ArgumentError(f"put() is missing {missing_names[0]!r}")
-            properties = {name: value for name, value in arguments.items() if name not in ("vectors", "origin")}
-            checked_documents.append(
-                CheckedDocument(
-                    document=validate(**properties),
-                    vectors=arguments.get("vectors"),
-                    origin=arguments.get("origin"),
-                    position=position,
-                    batch_size=len(mappings),
-                )
-            )
-    return checked_documents
+    return [
+        _validate_document(arguments, parameters, position, len(mappings))
+        for position, arguments in enumerate(mappings, 1)
+    ]
+
+
+def _validate_document(
+    arguments: object, parameters: Mapping[str, Any], position: int, batch_size: int
+) -> CheckedDocument:
+    """Return the validated document at a position (from 1) in a batch, from a mapping of the ``arguments`` of put().
+
+    ``parameters`` has the annotation of each valid argument. Errors begin with the position.
+    """
+    with _locate_errors(position, batch_size):
+        if not isinstance(arguments, Mapping):
+            raise ArgumentError(f"it must map the names of put() arguments to values, not {format_value(arguments)}")
+        arguments = _drop_missing_values(arguments)
+        check_clauses("put", arguments, parameters)
+        missing_names = [name for name in ("key", "text") if name not in arguments]
+        if missing_names:
+            raise ArgumentError(f"put() is missing {missing_names[0]!r}")
+        properties = {name: value for name, value in arguments.items() if name not in ("vectors", "origin")}
+        return CheckedDocument(
+            document=validate(**properties),
+            vectors=arguments.get("vectors"),
+            origin=arguments.get("origin"),
+            position=position,
+            batch_size=batch_size,
+        )
 
 
 def _drop_missing_values(arguments: Mapping[str, Any]) -> dict[str, Any]:

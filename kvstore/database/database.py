@@ -464,9 +464,7 @@ class Database(Handle):
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """Forecast the texts that :meth:`refresh` would have a model write, by kind of index.
 
-        Changes nothing and calls no model.
-
-        Raises InputError if the index does not exist.
+        Changes nothing and calls no model. Raises InputError if the index does not exist.
 
         >>> store.create_index("topics")
         >>> store.forecast_refresh("topics")["topics"].calls

@@ -1,4 +1,6 @@
 """Export and import of a store's facts as JSON lines.
+*Facts* are the data from which everything else is derived: documents, triples, edges and aliases. Each kind of fact has
+a *plural*, the name of its count.
 
 In and out: a UTF-8 file with one JSON object per line. The first line is a header (``format``, ``version``, the
 ``settings`` the store was created with, and the number of ``lines`` that follow, which earlier versions did not write).

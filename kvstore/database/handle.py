@@ -1,11 +1,11 @@
-"""A handle of an open store: its session, its snapshots and its transactions, until it is closed.
+"""A handle of an open store: one user's session, snapshots and transactions, until it is closed.
+A *one-shot method* of a handle runs the method of Transaction with the same name in a transaction of its own.
 
 In: an open store. Out: states, snapshots and the write transaction of one user, the settings of the session, and the
 models that they name. The last handle that is closed closes the store.
 
-A one-shot method of a handle runs a method of Transaction in a separate transaction. It has the same signature, and
-serves programs that need no longer transaction. The module of transactions is imported when such a method is first
-accessed, so programs that only read never import it.
+A one-shot method has the signature of the method that it runs, and serves programs that need no longer transaction. The
+module of transactions is imported when such a method is first accessed, so programs that only read never import it.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def delete_unused_store(handle: Handle) -> bool:
 
     environment = handle._session.environment
     try:
+        # An unused store has records only in META, and no file but its log.
         if not environment.delete_if_unused({tables.META}, [LOG_FILE]):
             return False
     except (KvstoreError, OSError):
@@ -342,10 +343,11 @@ Result = TypeVar("Result")
 
 
 class _OneShotMethod:
-    """A descriptor for a method of a handle with the signature and documentation of a method of Transaction.
+    """A descriptor for a method of a handle with the signature and docstring of a method of Transaction.
+    The first access imports Transaction, which is slow, and replaces the descriptor by the method.
 
-    The first access imports Transaction, which is slow, and replaces the descriptor by the method. ``get_method``
-    returns the method of the class Transaction. A call with some arguments calls ``run(method, handle, *arguments)``.
+    ``get_method`` returns the method of the class Transaction. A call with some arguments calls ``run(method, handle,
+    *arguments)``.
     """
 
     def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:

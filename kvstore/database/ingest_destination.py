@@ -1,4 +1,5 @@
-"""The store as the destination of the ingest pipeline.
+"""The store as the destination of the ingest pipeline, which reads files and passes batches of documents.
+The *origin* of a document is the folder that it was ingested from.
 
 In: batches of documents. On disk: one commit per batch. Out: the data on stored documents that the pipeline needs.
 """

@@ -1,4 +1,6 @@
-"""The embedder of an open store, which is loaded when a text is first embedded."""
+"""The embedder of an open store, which is loaded when a text is first embedded.
+A *supplied* embedder is an object that the calling program passed; its vectors are checked and normalized.
+"""
 
 from __future__ import annotations
 

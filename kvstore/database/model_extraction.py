@@ -1,4 +1,6 @@
-"""EXTRACT: a language model writes texts about passages of the documents, which are stored as facts.
+"""EXTRACT: a language model writes *texts*, such as triples, about passages (chunks) of the documents.
+A passage has a *digest* (hash); if several documents contain it, it is requested once, and its texts are *copied*. A
+request has *overhead*: tokens in addition to its passages.
 
 In: a kind of text (:class:`~kvstore.registry.written_passages.WrittenFact`), the documents, and a token limit. On disk:
 the model's texts; each answer is committed on arrival, so an interrupted run loses only the request in progress. Out: a
@@ -260,7 +262,7 @@ class ModelExtraction:
         counts.num_copied += num_stored - len(answers)
 
     def _make_progress(self, num_done: int, num_requests: int, model: StructuredModel) -> ExtractionProgress:
-        """Return the progress after ``num_done`` of all requests to ``model``."""
+        """Return the progress after ``num_done`` of ``num_requests`` requests to ``model``."""
         return ExtractionProgress(self._text_kind.kind, num_done, num_requests, model.sent_tokens)
 
     def _store_answer(self, texts_by_document: Mapping[str, ModelTexts]) -> None:
@@ -324,9 +326,9 @@ class ModelExtraction:
             if self._condition is not None:
                 allowed = filter_documents(state, self._condition, self._parameters).allowed
             overhead, frame_tokens = self._measure_overhead()  # the tokens of a request, and around each passage
-            passages, num_documents, copied_texts = self._collect_passages(state, allowed, frame_tokens)
-            token_budget = self._compute_token_budget(passages, overhead)
-            unwritten_passages = [passage for passage in passages if not passage.is_written]
+            collected = self._collect_passages(state, allowed, frame_tokens)
+            token_budget = self._compute_token_budget(collected.passages, overhead)
+            unwritten_passages = [passage for passage in collected.passages if not passage.is_written]
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
         selected_passages = self._select_within_budget(unwritten_passages, scores, token_budget, overhead)
         score_by_digest = {passage.digest: score for passage, score in zip(unwritten_passages, scores, strict=True)}
@@ -334,27 +336,25 @@ class ModelExtraction:
             self._group_passages(selected_passages),
             key=lambda group: -max(score_by_digest[passage.digest] for passage in group),
         )
-        # A text is stored in every document that contains its passage; all but one of them are copies.
-        num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected_passages)
-        num_left = (
-            sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected_passages) - num_to_copy
-        )
+        # A text is stored in every document that contains its passage.
+        num_unwritten = sum(len(passage.document_keys) for passage in unwritten_passages)
+        num_to_write = sum(len(passage.document_keys) for passage in selected_passages)
         forecast = ExtractionForecast(
             kind=self._text_kind.kind,
-            documents=num_documents,
-            passages=len(selected_passages) + num_to_copy,
+            documents=collected.num_documents,
+            passages=num_to_write,
             calls=len(groups),
             tokens=self._estimate_cost(selected_passages, overhead),
-            written=len(passages) - len(unwritten_passages),
-            copied=sum(len(texts.by_digest) for texts in copied_texts.values()),
-            left=num_left,
+            written=len(collected.passages) - len(unwritten_passages),
+            copied=sum(len(texts.by_digest) for texts in collected.copied_texts.values()),
+            left=num_unwritten - num_to_write,
             room=token_budget,
         )
         return _Plan(
             requests=[{passage.digest: passage.document_keys[0] for passage in group} for group in groups],
             forecast=forecast,
             document_keys={passage.digest: passage.document_keys for passage in unwritten_passages},
-            copied_texts=copied_texts,
+            copied_texts=collected.copied_texts,
         )
 
     def _measure_overhead(self) -> _Overhead:

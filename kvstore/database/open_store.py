@@ -1,4 +1,6 @@
-"""The per-process object of an open store, shared by all its handles.
+"""The per-process object of an open store, shared by all its handles (a handle is one user's access to the store).
+*Undecided settings* are those that a new store takes from its first documents. *Lookups* of names are counted in
+memory and added to the stored *temperatures* of the names later.
 
 In: an open environment and the settings of its store. In memory: models (loaded when first needed), caches, handles,
 and the hits of names, counted until a commit adds them to the filter (CFT-RAG §3.1, Bridge-RAG §4.2); a crash loses

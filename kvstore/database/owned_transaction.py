@@ -1,4 +1,6 @@
-"""A write transaction that belongs to one thread, from its begin to commit or rollback.
+"""A write transaction that belongs to one thread, from its beginning to commit or rollback.
+*Pending* changes are in memory; *applied* changes are in LMDB's transaction. If the *map* of the data file (LMDB's
+limit of its size) is too small for them, they are applied again in a larger one.
 
 In: the session of an open store, and changes (:mod:`.batched_changes`). On disk: nothing visible until
 :meth:`OwnedTransaction.commit`. It holds the writer's lock from start to end. Only the thread that began it can use or
@@ -118,6 +120,10 @@ class OwnedTransaction(Queryable):
             self._close()
             raise
         self._is_open = False
+        self._release_memory()
+
+    def _release_memory(self) -> None:
+        """Free the memory of this transaction after its commit, and start extending the indexes that are due."""
         was_large = self._write_transaction.is_large
         if was_large:
             # A load touches pages throughout the file; without this, resident memory would grow with the file.

@@ -1,7 +1,8 @@
 """The reading methods of a store, shared by the store itself, snapshots and transactions.
+Each method reads one *state*: the content of the store after one commit.
 
-Each method reads a single state of all structures. A ``where`` argument is an SQL condition over the columns of
-``documents``, or a mapping such as ``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`).
+A ``where`` argument is an SQL condition over the columns of ``documents``, or a mapping such as
+``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`).
 """
 
 from __future__ import annotations
@@ -483,7 +484,7 @@ class Queryable(ABC):
         return self._make_asker().prepare_prompt(question, clauses)
 
     def _make_asker(self) -> Asker:
-        """Return the object that answers questions with this object's states, session and models."""
+        """Return an object that answers questions: it reads this object's states, with the settings of its session."""
         from .question_retrieval import import_asker_class, open_query, retrieve_evidence
 
         return import_asker_class()(

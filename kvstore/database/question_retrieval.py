@@ -1,4 +1,6 @@
-"""The retrieval of evidence for a question: the strategy that the clauses select, its query, and the evidence.
+"""The retrieval of evidence for a question: the hits, and the steps that found them.
+The *clauses* of a question are its keyword arguments, such as ``top``, ``where`` and ``using``, the name of the
+*strategy* (method of retrieval). An *overview* is evidence of summaries or reports.
 
 In: a session of an open store, a state, a question and its clauses. Out: the strategy and the query, and then the
 evidence. An answer is made from it in :mod:`kvstore.answering.asking`, which retrieval alone does not load.
@@ -87,19 +89,11 @@ def prepare_query(
     parsed_options = _parse_options(strategy, options or {}, as_segments=bool(as_segments))
     if reranker is not None and parsed_options.reranker not in (None, reranker):
         raise InputError(f"reranker is {reranker!r} and, in options, {parsed_options.reranker!r}; leave one out")
-    index_name = _find_missing_index(state, strategy)
-    if index_name is not None:
-        raise InputError(
-            f"strategy {strategy.name} needs the index {index_name}; create it with: CREATE INDEX {index_name};"
-        )
+    _require_index(state, strategy)
     accepts_vector = allow_empty and strategy.name != "lexical"
     if not question.strip() and not (accepts_vector and vector is not None):
         raise InputError(f"the question is empty; enter a question{' or pass a vector' if accepts_vector else ''}")
-    for name, value in (("top", top), ("depth", depth)):
-        if value is not None:  # otherwise, the setting is used, which is valid
-            check_integer(name, value, *RANGES[name])
-    if within is not None:
-        check_integer("within", within, 1)
+    _check_limits(top, depth, within)
     query = Query(
         question,
         state,
@@ -118,6 +112,24 @@ def prepare_query(
         _restrict_documents(query, where, parameters)
     _respell_question(query)
     return strategy, query
+
+
+def _require_index(state: State, strategy: Strategy) -> None:
+    """Raise InputError if the store lacks an index that the strategy needs."""
+    index_name = _find_missing_index(state, strategy)
+    if index_name is not None:
+        raise InputError(
+            f"strategy {strategy.name} needs the index {index_name}; create it with: CREATE INDEX {index_name};"
+        )
+
+
+def _check_limits(top: int | None, depth: int | None, within: int | None) -> None:
+    """Raise InputError for a clause out of range. None, a missing clause, is valid."""
+    for name, value in (("top", top), ("depth", depth)):
+        if value is not None:
+            check_integer(name, value, *RANGES[name])
+    if within is not None:
+        check_integer("within", within, 1)
 
 
 class _ParsedOptions(NamedTuple):
@@ -191,12 +203,8 @@ def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.Ar
 def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     """Run a query with a strategy, and return the evidence: the best hits, and the steps that found them.
 
-    If the strategy finds fewer than ``query.top`` hits, the strategy that ``query.fill`` names adds more. If the
-    question asks for an overview, evidence of summaries and reports alone is marked as one; otherwise, unless the
-    strategy is for overviews, a hint in the evidence lists strategies that are.
+    If the strategy finds fewer than ``query.top`` hits, the strategy that ``query.fill`` names adds more.
     """
-    from ..retrieval.evidence import Step
-
     evidence = strategy.retrieve(query)
     if query.original_question is not None:
         evidence = replace(evidence, question=query.original_question)
@@ -204,8 +212,16 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
         from ..retrieval.filling import fill_evidence
 
         evidence = fill_evidence(evidence, query, get_strategy(query.fill))
-    if not query.asks_for_overview:
-        return evidence
+    return _mark_overview(evidence, strategy, query) if query.asks_for_overview else evidence
+
+
+def _mark_overview(evidence: Evidence, strategy: Strategy, query: Query) -> Evidence:
+    """Return the evidence for a question that asks for an overview, marked as one if it has only summaries and reports.
+
+    Otherwise, unless ``strategy`` is for overviews, it gets a hint that lists the strategies that are.
+    """
+    from ..retrieval.evidence import Step
+
     if evidence.hits and all(hit.kind in ("summary", "report") for hit in evidence.hits):
         return replace(evidence, is_overview=True)
     if getattr(strategy, "overview", False):

@@ -1,4 +1,6 @@
-"""The queue of the requests of an EXTRACT, which adapts their size to the model's answers.
+"""The queue of the requests of an EXTRACT, which asks a model for texts about passages of documents.
+The size of the requests adapts to the model's answers. A request maps the digest (hash) of each passage to the key of a
+document that contains it.
 
 In: requests for texts about passages, and which passages of a request got a text. Out: the next request.
 """

@@ -1,8 +1,8 @@
-"""The session of each handle of an open store.
+"""The session of each handle of an open store: the data of one user, shared by a handle, its snapshots and
+transactions.
 
-A session is the data of one user of the store, shared by a handle and its snapshots and transactions: the settings of
-the session, the names of the last LOOKUP, the models that the settings name, and states of the store, as long as the
-handle is open.
+The data are the settings of the session, the names of the last LOOKUP, the models that the settings name, and states of
+the store, as long as the handle is open.
 """
 
 from __future__ import annotations

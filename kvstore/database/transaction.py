@@ -1,4 +1,5 @@
 """A write transaction: changes are buffered, applied in batches, and become visible together on commit.
+*Pending* changes are not applied yet. A *fact* is what a user states: an edge, an alias, or the triples of a document.
 
 In: documents, triples, edges and aliases to store or remove. On disk: nothing until the commit. Reads inside a
 transaction see its changes. Invalid input (an empty or over-long name, an edge from a name to itself, a cycle of names)

@@ -1,4 +1,6 @@
-"""The published systems of a store, the strategies that a query can name, and the kinds of index.
+"""The registries of systems, strategies and kinds of index, by name; their packages are imported on first use.
+A *manifest* names what a system contains. A *structure* is derived data that every commit updates, a *derivation*
+computes data from one document alone, and a *fact* is stated by a user or a model.
 
 A system is a package whose ``system`` module contains ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its
 manifest in this module lists the names and versions that are needed before that module is imported. A process that
@@ -375,7 +377,7 @@ def list_store_tables() -> list[LmdbTable]:
 
 
 class _BufferedTables(Set[str]):
-    """The names of buffered tables. System manifests are read only for a table that is not a core table."""
+    """The names of the tables whose changes first go to the change buffer. Core tables need no system's manifest."""
 
     _IS_CORE_TABLE_BUFFERED = MappingProxyType({table.name: table.buffered for table in CORE_TABLES})
 
@@ -397,7 +399,7 @@ class _BufferedTables(Set[str]):
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Named]) -> Set[Named]:
-        """Return the result of a set operation, such as a union, as a plain set."""
+        """Return the result of a set operation, such as a union, as a plain set; called by ``collections.abc.Set``."""
         return frozenset(it)
 
     def __len__(self) -> int:
@@ -435,7 +437,7 @@ def get_strategy(name: str) -> Strategy:
     plugin = STRATEGY_PLUGINS.get(name.lower())
     if plugin is not None:
         return plugin
-    return _look_up_name(
+    return _look_up_name(  # raises the error
         name, {strategy.name: strategy for strategy in list_strategies()}, "strategy", UnknownStrategyError
     )
 
@@ -501,7 +503,8 @@ class DeferredStrategy:
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the strategy itself. Raises AttributeError for a name that begins with ``_``."""
-        # A special name, which Python looks up in any object, must import nothing; ``strategy`` could not be loaded.
+        # Python looks up special names in any object; that must not import the module. ``strategy`` is looked up here
+        # only if the import raised AttributeError.
         if name.startswith("_") or name == "strategy":
             raise AttributeError(name)
         return getattr(self.strategy, name)

@@ -1,4 +1,5 @@
-"""Selection of the chunks that a language model reads: the knapsack of CUE-RAG's Algorithm 2, and the value of chunks.
+"""Selection of the most valuable chunks that a language model can read within a token budget, and scores for their
+value. The selection is the knapsack of CUE-RAG's Algorithm 2.
 
 In: the weight in tokens and the value of each passage, and the token budget. Out: the passages to read. Chunks are
 valued by one of :data:`SCORE_FUNCTIONS`:

@@ -1,7 +1,9 @@
-"""The interface between the laws, which do not depend on any system, and the published systems.
+"""The interface of a system, the implementation of one paper: what it adds to a store.
+A *structure* is derived data that every commit updates through its *maintainer*. A *derivation* computes a *part*
+(data, some with vectors) from one document alone. A *maintained index* is a derivation that CREATE INDEX turns on.
 
-A system is what a paper describes: strategies, and the data they need in addition to the core (documents, chunks,
-names, mentions, the forest, postings, vectors). Its data is of one of two kinds, as in databases:
+A system has strategies, and the data they need in addition to the core (documents, chunks, names, mentions, the
+forest, postings, vectors). Its data is of one of two kinds, as in databases:
 
 - *Maintained* data is exact and changes in the commit of the documents that it follows from. A :class:`Structure` and a
   :class:`Derivation` are maintained; so is a :class:`MaintainedIndex`, in the stores that have it.
@@ -177,9 +179,10 @@ class Structure(Protocol[Content]):
 
 
 class Derivation(ABC):
-    """Computes data with vectors, such as units of the text, from one document alone. Pure; runs in worker processes.
+    """Computes a *part* (data such as the sentences of a text, with vectors) from one document alone.
 
-    ``name`` is its name in the output of CHECK; the tables and the vector space are named after it. ``version`` changes
+    It is pure, and runs in worker processes. ``name`` is its name in the output of CHECK; the tables and the vector
+    space are named after it. ``version`` changes
     whenever the same document gives other data; a migration then derives everything in the store again. ``facts`` names
     the kinds of facts of a document that it depends on, in addition to the text. ``quantised`` vectors take one byte
     per number.
@@ -256,7 +259,7 @@ class MaintainedIndex(Index):
             return IndexStatus(
                 self.name, "dropping", built=0, stale=change, detail=f"run DROP INDEX {self.name} to finish"
             )
-        if not record.state:
+        if not record.state:  # the progress is removed when the index is complete
             return IndexStatus(self.name, "exact", built=change, stale=0, detail="part of every commit")
         documents = state.counters.documents
         num_unbuilt = sum(1 for _ in iter_unbuilt_documents(record, state.lmdb))

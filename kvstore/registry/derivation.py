@@ -1,11 +1,13 @@
-"""The derivations of a store, and the parts that they derive from one document alone.
+"""The derivations of a store. Each computes a *part*, data with texts that get vectors, from one document alone.
+Every store keeps the derivations of systems; CREATE INDEX adds the derivation of an index. A *label* is the name of a
+derivation with its options: the key of its parts and of their new vectors.
 
 The derivations of a store are the derivations that every store keeps, and the derivations that CREATE INDEX added. In:
 a state of the store. Out: each derivation with the options of its index, and the documents that have its parts.
 
 Deriving: in: extracted documents, in any process. Out: the documents with the parts of every derivation, and the texts
 that get vectors, by vector space: the texts of chunks and of parts, embedded together. Pure, so it can run in other
-processes. Parts and vectors in transit are keyed by the labels of stored derivations.
+processes.
 
 The text of a chunk's vector is the document's title, the headings above the chunk, and the chunk. In a store with
 ``chunk_context``, a sentence about the document comes between headings and chunk (spRAG's AutoContext). It is written

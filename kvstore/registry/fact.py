@@ -1,4 +1,6 @@
-"""Kinds of facts: data that users add, that cannot be derived again, and that a store keeps unchanged.
+"""Kinds of facts: data that users or models state, such as triples and edges, which cannot be derived again.
+A fact is a key and a value. Its kind defines its *line* in an export, the *statement* that creates it, and its *row*
+on disk.
 
 Documents, edges and aliases are kinds of facts (:mod:`kvstore.changes.facts`). A system can declare more in
 :attr:`~kvstore.registry.contract.System.facts`. The declaration drives export and import, the data that CHECK REPAIR

@@ -1,4 +1,5 @@
-"""A table of SELECT: its columns, and the access paths to its rows.
+"""A table of SELECT: its columns, and the access paths (lookups) to its rows.
+A *row* is a small key internal to the store, such as an id. Its *record* is loaded when a column needs it.
 
 In: a :class:`~kvstore.registry.table_reader.TableReader` of one state of the store. Out: rows, which are small keys
 internal to the store, and the values of their columns, each read on demand. An access path can return too many rows but
@@ -65,12 +66,12 @@ class SqlTable:
     def full_declaration(self) -> str:
         """The CREATE TABLE statement that SQLite gets, hidden columns included."""
         return self._format_declaration(
-            {**self.columns, **{name: (f"{kind} HIDDEN", read) for name, (kind, read) in self.hidden_columns.items()}}
+            {**self.columns, **{name: (f"{type} HIDDEN", read) for name, (type, read) in self.hidden_columns.items()}}
         )
 
     def _format_declaration(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
         """Return the CREATE TABLE statement with these columns."""
-        column_list = ", ".join(f'"{name}" {kind}' for name, (kind, _) in columns.items())
+        column_list = ", ".join(f'"{name}" {sql_type}' for name, (sql_type, _) in columns.items())
         return f'CREATE TABLE "{self.name}" ({column_list})'
 
 
@@ -129,10 +130,11 @@ def make_list_table(
         """Return a function that returns the value with this index in a record, the tuple of a row's values."""
         return lambda reader, row, record: record[index]
 
+    readers = map(make_column_reader, range(len(columns)))
     return SqlTable(
         name,
         description,
-        {column_name: (kind, make_column_reader(index)) for index, (column_name, kind) in enumerate(columns.items())},
+        {column: (sql_type, read) for (column, sql_type), read in zip(columns.items(), readers, strict=True)},
         scan=lambda reader: enumerate(rows(reader), 1),  # each row is (number, tuple of the values of its columns)
         load=lambda reader, row: row[1],
         get_rowid=lambda reader, row: row[0],

@@ -1,4 +1,5 @@
-"""Versions of the data of systems: the versions in a store, and the versions that this kvstore maintains.
+"""Versions of derived data: those in a store, and those that this version of kvstore maintains.
+Derived data are *structures*, which every commit updates, and *derivations*, which compute data from one document.
 
 In: a state of the store. On disk: ``structures`` in ``meta``: msgpack map, name → version, written when a store is
 created and whenever one of them is rebuilt. Out: the data that is missing or old, the data that can be built, and the
@@ -96,8 +97,8 @@ def require_maintained(view: View) -> None:
     """Raise StoreFormatError if derived data of the store is missing, outdated, or newer than this kvstore supports."""
     if read_versions(view) == _get_expected_versions(view):
         return
-    reason = explain_read_only(view)
-    if reason is None and find_outdated(view):
-        reason = f"its {', '.join(sorted(find_outdated(view)))} data is missing or outdated; open the store again"
+    reason, outdated_names = explain_read_only(view), find_outdated(view)
+    if reason is None and outdated_names:
+        reason = f"its {', '.join(sorted(outdated_names))} data is missing or outdated; open the store again"
     if reason is not None:
         raise StoreFormatError(f"the store cannot be changed: {reason}")

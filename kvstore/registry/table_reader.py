@@ -1,4 +1,6 @@
-"""A reader of one state of the store for the tables of SELECT.
+"""A reader of one state (commit) of the store for the tables of SELECT.
+An *address* of an entity is one of its nodes in the trees, or an *abstract* that names it: a summary of up to five
+chunks (leaf) or of lower abstracts (upper).
 
 In: a state, from a snapshot or a write transaction. Out: ids, records and names; frequent lookups are cached while the
 statement runs. Damage is reported as :class:`~kvstore.errors.CorruptionError`.
@@ -126,9 +128,9 @@ class TableReader:
         return (chunk for chunk in self._iter_candidate_ids(name) if self.has_row(tables.CHUNKS, chunk))
 
     def _iter_candidate_ids(self, name: str) -> Iterator[int]:
-        """Yield the ids in the chunk ranges of the leaf abstracts that mention an entity, ascending.
+        """Yield the ids of the chunks that the leaf abstracts naming an entity summarize, ascending.
 
-        A leaf abstract summarizes up to five chunks. Some of the ids can be unused.
+        Some of the ids can be unused.
         """
         leaves = {
             abstract

@@ -1,4 +1,6 @@
-"""Texts that a language model wrote about passages of documents, stored by the digest of the passage.
+"""Texts that a language model wrote about passages of documents, such as chunks, by the *digest* (hash) of the passage.
+A prompt asks about several passages. Each *entry* of the answer has the *label* of a passage ("1: Oak Lake") and the
+model's *output* about it. Users can supply such texts too.
 
 In: the texts that EXTRACT had a model write, and texts of the same kind that users ingest or import. On disk, for each
 kind a table: document → sealed msgpack list of [digest, model, texts] (:class:`~kvstore.registry.fact.DocumentFact`).
@@ -142,8 +144,8 @@ class WrittenFact(DocumentFact[ModelTexts]):
     def convert_entry(self, output: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Return the usable texts in ``output``, the JSON value that the model wrote about a passage, each on one line.
 
-        ``check`` is :func:`~kvstore.models.text_checks.check_text` for this passage and prompt. Raises ValueError if no
-        text is usable.
+        ``check(text, name=...)`` raises ValueError for an unusable text
+        (:func:`~kvstore.models.text_checks.check_text`). Raises ValueError if no text is usable.
         """
 
     def describe_passage(self, passage: SourcePassage) -> str:
@@ -156,8 +158,11 @@ class WrittenFact(DocumentFact[ModelTexts]):
         It is the number of the passage in its request, with the beginning of its description. Weak models then write
         about this passage, not about the examples.
         """
-        description = to_printable(" ".join(self.describe_passage(passage).split()))
-        return f"{number}: {description[:_MAX_LABEL_CHARS]}".strip()
+        return f"{number}: {self._format_description(passage)[:_MAX_LABEL_CHARS]}".strip()
+
+    def _format_description(self, passage: SourcePassage) -> str:
+        """Return the description of a passage on one line of printable characters."""
+        return to_printable(" ".join(self.describe_passage(passage).split()))
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks a language model for texts about passages, all with different digests.
@@ -177,7 +182,6 @@ class WrittenFact(DocumentFact[ModelTexts]):
         ``texts_schema`` is the JSON Schema of the model's output for one passage. The checked answer maps digests to
         texts. It has the passages with usable texts, at least one.
         """
-        from ..models.json_schema import build_array_schema, build_object_schema
         from ..models.quoting import Quotation
         from ..models.structured import StructuredPrompt
         from ..models.token_estimate import token_estimate
@@ -185,19 +189,11 @@ class WrittenFact(DocumentFact[ModelTexts]):
         quotation = Quotation(text for passage in passages for text in passage.list_source_texts())
         labels = [self.label_passage(number, passage) for number, passage in enumerate(passages, 1)]
         quoted_passages = [
-            f"Passage {number}: {to_printable(' '.join(self.describe_passage(passage).split()))}\n"
+            f"Passage {number}: {self._format_description(passage)}\n"
             f"{quotation.quote(replace_quotes(to_printable(passage.text)))}"
             for number, passage in enumerate(passages, 1)
         ]
-
-        def build_schema(min_items: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
-            """Return the schema of an answer with at least ``min_items`` passages."""
-            labeled_schema = build_object_schema(passage=label_schema, **{self.kind: texts_schema})
-            return build_object_schema(passages=build_array_schema(labeled_schema, len(passages), min_items))
-
-        # Servers that do not enforce the schema may write a number only.
-        schema = build_schema(1, {"type": ["string", "integer"]})
-        requested_schema = build_schema(len(passages), {"type": "string", "enum": labels})
+        build_schema = partial(self._build_answer_schema, texts_schema, len(passages))
         messages = [
             {
                 "role": "system",
@@ -208,15 +204,24 @@ class WrittenFact(DocumentFact[ModelTexts]):
         ]
         # No valid answer is twice as long as its passages; the rest is for the JSON around the texts.
         answer_tokens = 200 + 2 * sum(token_estimate(passage.text) for passage in passages)
-        check = partial(self._convert_answer, passages=passages, labels=labels)
         return StructuredPrompt(
             self.kind,
             messages=messages,
-            schema=schema,
-            check=check,
+            # Servers that do not enforce the schema may write a number only.
+            schema=build_schema(min_passages=1, label_schema={"type": ["string", "integer"]}),
+            check=partial(self._convert_answer, passages=passages, labels=labels),
             answer_tokens=answer_tokens,
-            requested_schema=requested_schema,
+            requested_schema=build_schema(min_passages=len(passages), label_schema={"type": "string", "enum": labels}),
         )
+
+    def _build_answer_schema(
+        self, texts_schema: Mapping[str, Any], max_passages: int, *, min_passages: int, label_schema: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the JSON Schema of an answer: a list of passages, each with its label and the texts about it."""
+        from ..models.json_schema import build_array_schema, build_object_schema
+
+        labeled_schema = build_object_schema(passage=label_schema, **{self.kind: texts_schema})
+        return build_object_schema(passages=build_array_schema(labeled_schema, max_passages, min_passages))
 
     def _convert_answer(
         self, answer: Any, passages: Sequence[SourcePassage], labels: Sequence[str]
@@ -401,8 +406,8 @@ class WrittenListFact(WrittenFact):
     ) -> str:
         """Return the text to store for an item of the list that the model wrote about ``passage``.
 
-        ``check`` raises ValueError for an unusable text. ``source`` has the sentences of ``passage``, ready for checks
-        that one of them says what the item says. Raises ValueError if ``check`` does, or if no sentence says it.
+        ``check`` raises ValueError for an unusable text. ``source`` has the sentences of ``passage``; one of them must
+        support the item, that is, say the same. Raises ValueError if ``check`` does, or if none supports it.
         """
 
 
