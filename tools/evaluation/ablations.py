@@ -1,6 +1,6 @@
 """Ablations of a strategy: retrieval with one of its parts disabled.
 
-In: a strategy whose parts :data:`ABLATIONS` disables through its options. Out: a retriever for each part.
+In: a strategy that :data:`ABLATIONS` has, with options that disable its parts. Out: a retriever for each of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 
 def build_ablations(store: kvstore.Store, strategy: str) -> list[StrategyRetriever]:
-    """Return the full strategy, followed by a version without each of its parts."""
+    """Return retrievers: one that uses the full strategy, then one for each of its ablations."""
     ablations = ABLATIONS[strategy].items()
     return [
         StrategyRetriever(store, strategy),

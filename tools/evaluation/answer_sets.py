@@ -1,4 +1,5 @@
-"""Stores with questions that they answer, near misses and foreign questions, to measure whole answers.
+"""Stores with questions, to measure whole answers. A question is *answerable*, a *near miss* (on the topic of a store
+that does not answer it) or *foreign* (on another topic). A set has one or more stores; a *part* selects one of them.
 
 In: the name of a set: ``squad2`` or ``squad2:choose`` (articles of the file of questions with and without an answer
 that are in no training row), ``everyday`` (sections of invented documents that the reader was not trained on),
@@ -6,8 +7,6 @@ that are in no training row), ``everyday`` (sections of invented documents that 
 (tools/range_folders: questions with a number in a range, and with a superlative), ``folders`` or ``folders:NAME``
 (archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out: an
 :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
-
-A near miss is on the store's topic, but the store does not answer it; a foreign question is on a different topic.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import lzma
 import random
 import re
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,9 +106,7 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
         questions[row["question"]] = Question(
             row["question"].strip(),
             "answerable" if gold_answers else "near",
-            lambda text, gold_answers=gold_answers: any(
-                contains_words(gold_answer, text) for gold_answer in gold_answers
-            ),  # type: ignore[misc]
+            _make_word_check(gold_answers),
             frozenset((passage["id"],)) if gold_answers else frozenset(),
             part=article,
         )
@@ -131,15 +128,10 @@ def _load_everyday() -> Iterator[AnswerSet]:
         key = f"everyday-{len(documents)}"
         documents[key] = (row["title"], _render_section(row["heading"], row["snippets"]))
         questions += [
-            Question(
-                question,
-                "answerable",
-                lambda text, answer=answer: contains_words(answer, text),  # type: ignore[misc]
-                frozenset((key,)),
-            )
+            Question(question, "answerable", _make_word_check([answer]), frozenset((key,)))
             for question, _, answer in row["answered"]
         ]
-        questions += [Question(question, "near", lambda text: False) for question, _ in row["near_misses"]]
+        questions += [Question(question, "near") for question, _ in row["near_misses"]]
 
     def put_documents(store: kvstore.Store) -> None:
         """Store every section as a document."""
@@ -163,21 +155,17 @@ def _render_section(heading: str, snippets: Sequence[str]) -> str:
 
 
 def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield the questions of each ``NAME.jsonl`` file with its folder ``NAME``, or only those of the name ``part``.
+    """Yield a store for each subfolder ``NAME`` of a folder, or only for the subfolder ``part``.
 
-    A right answer contains the ``answer`` of its row, or matches the ``pattern``. A row without either is a near miss,
-    or a question of another ``kind``.
+    Its questions are in ``NAME.jsonl``. A right answer contains the ``answer`` of its row, or matches the ``pattern``.
+    A row without either is a near miss, or a question of another ``kind``.
     """
     for path in sorted(folder.glob(f"{part or '*'}.jsonl")):
-        questions = [
-            Question(
-                row["question"],
-                row.get("kind", "answerable" if pattern else "near"),
-                lambda text, pattern=pattern: bool(pattern) and bool(re.search(pattern, text, re.IGNORECASE)),  # type: ignore[misc]
-            )
-            for row in read_json_lines(path)
-            for pattern in [row.get("pattern") or re.escape(row.get("answer") or "")]
-        ]
+        questions = []
+        for row in read_json_lines(path):
+            pattern = row.get("pattern") or re.escape(row.get("answer") or "")
+            kind = row.get("kind", "answerable" if pattern else "near")
+            questions.append(Question(row["question"], kind, _make_pattern_check([pattern] if pattern else [])))
         yield AnswerSet(f"{name}:{path.stem}", _make_folder_ingest(path.with_suffix("")), questions)
 
 
@@ -187,14 +175,11 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
         name = path.name.removesuffix("-questions.jsonl")
         questions = []
         for row in read_json_lines(path):
-            patterns = [re.compile(pattern, re.IGNORECASE) for pattern in row.get("patterns", ())]
             questions.append(
                 Question(
                     row["question"],
                     row["kind"] if row["kind"] in ("near", "foreign") else "answerable",
-                    lambda text, patterns=patterns: (
-                        bool(patterns) and all(pattern.search(text) for pattern in patterns)
-                    ),  # type: ignore[misc]
+                    _make_pattern_check(row.get("patterns", ())),
                     frozenset(row.get("gold", ())),
                     needs_all_gold=row["kind"] == "two",
                     is_long=row["kind"] == "two" or row["asks"] in _LONG_ANSWERS,
@@ -205,13 +190,16 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
 
 
 def _load_multi_hop(data: Path, name: str) -> Iterator[AnswerSet]:
-    """Yield the store of a set whose questions need several passages; yes-or-no questions are omitted."""
+    """Yield the store of the question set ``name``, whose questions need several passages.
+
+    Yes-or-no questions are omitted.
+    """
     question_set = load(str(data / "qa" / name))
     questions = [
         Question(
             question.text,
             "answerable",
-            lambda text, gold=question.answer: contains_words(gold, text),  # type: ignore[misc]
+            _make_word_check([question.answer]),
             question.gold,
             needs_all_gold=True,
             is_long=True,
@@ -222,6 +210,16 @@ def _load_multi_hop(data: Path, name: str) -> Iterator[AnswerSet]:
     yield AnswerSet(
         name, lambda store: fill_store(store, question_set, triples=False, log=lambda text: None), questions
     )
+
+
+def _make_word_check(answers: Collection[str]) -> Callable[[str], bool]:
+    """Return a function that checks if a text contains the words of any of the answers."""
+    return lambda text: any(contains_words(answer, text) for answer in answers)
+
+
+def _make_pattern_check(patterns: Collection[str]) -> Callable[[str], bool]:
+    """Return a function that checks if a text matches all patterns, ignoring case; False if there are no patterns."""
+    return lambda text: bool(patterns) and all(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
 def _make_folder_ingest(folder: Path) -> Callable[[kvstore.Store], object]:
@@ -245,7 +243,7 @@ def _make_archive_ingest(archive: Path, name: str) -> Callable[[kvstore.Store], 
 
 
 def _ingest_all(store: kvstore.Store, folder: Path) -> None:
-    """Ingest a folder. Raises ClickException with the names of files that cannot be read, and empties the store then.
+    """Ingest a folder. If files cannot be read, empty the store and raise a ClickException that names them.
 
     Questions about such files have no answer, so the figures would be wrong. Empty files are skipped.
     """

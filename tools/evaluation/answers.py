@@ -74,9 +74,10 @@ def compute_bleu(answer_words: Sequence[str], expected_words: Sequence[str]) -> 
 
 
 def compute_bert_score(answer_vectors: Matrix, expected_vectors: Matrix) -> float:
-    """Return BERTScore: the F measure of the mean greatest cosine of the tokens with those of the other text.
+    """Return BERTScore of two texts, each given by the unit vectors of its tokens, one per row.
 
-    Each row is the unit vector of a token.
+    Each token is matched with the token of the other text that has the greatest cosine. The mean cosines of the tokens
+    of both texts are precision and recall, and the score is their F measure.
     """
     cosines = answer_vectors @ expected_vectors.T
     precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
@@ -86,7 +87,8 @@ def compute_bert_score(answer_vectors: Matrix, expected_vectors: Matrix) -> floa
 def make_token_embedder(store: kvstore.Store) -> TokenVectors:
     """Return a function that computes a vector for each token of a text with the store's embedder.
 
-    For the default embedder, its original weights are used. Other embedders embed each word without its context.
+    A token's vector depends on its context if the embedder runs in this process (the default one with its original
+    weights). Other embedders embed each word by itself.
     """
     embedder = store.embedder
     if embedder.name == DEFAULT_EMBEDDER:
@@ -105,12 +107,12 @@ def compute_answer_outcomes(
     *,
     as_segments: bool = False,
 ) -> list[Outcome]:
-    """Measure the answers of ASK to every question with a known answer or spans; times are those of whole answers.
+    """Return the outcomes of ASK for every question with a known answer or spans; times are those of whole answers.
 
-    In addition to :func:`compute_answer_measures`: ``words``, the length of the answer without citations; ``contains``,
-    1 if the answer contains the expected answer (not for yes and no); ``cited``, the share of the characters of the
-    spans that the citations cover; ``false_citations``, 1 if a citation was dropped; ``answered``, 1 if the store did
-    not abstain; and ``confidence``. An abstention contains and cites nothing.
+    Measures are those of :func:`compute_answer_measures` and: ``words``, the length of the answer without citations;
+    ``contains``, 1 if the answer contains the expected answer (not for yes and no); ``cited``, the share of the
+    characters of the spans that the citations cover; ``false_citations``, 1 if a citation was dropped; ``answered``, 1
+    if the store did not abstain; and ``confidence``. An abstention contains and cites nothing.
     """
     measured_questions = [question for question in question_set.questions if question.answer or question.spans]
     embed_tokens = make_token_embedder(store)
@@ -175,7 +177,7 @@ def _compute_f_measure(num_common: int, size: int, expected_size: int) -> float:
 
 def _compute_lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
     """Return the length of the longest common subsequence of two lists of words."""
-    lengths = [0] * (len(second) + 1)
+    lengths = [0] * (len(second) + 1)  # for each prefix of the second list, with the words of the first so far
     for word in first:
         diagonal = 0
         for index, other_word in enumerate(second, 1):

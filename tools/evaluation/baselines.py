@@ -1,4 +1,5 @@
-"""Systems to compare the strategies with, measured in the same run over the same chunks and vectors.
+"""Systems to compare the strategies with, over the same chunks and vectors. An *abstract* summarizes a few chunks. The
+filter has the *addresses* of a name: *nodes* of its entity in the trees, and the abstracts that mention it.
 
 ``bm25s`` (the package, its defaults, English stop words and the store's stemmer), ``dense`` (a matrix of all vectors
 and one product: the naive RAG of Bridge-RAG, section 5.1), ``tree-rag`` (approximate neighbors among the names of the
@@ -34,10 +35,10 @@ _BATCH = 256
 
 
 class _Chunks:
-    """All chunks of a store in memory: their documents, texts and vectors."""
+    """All chunks of a store in memory: their ids, document keys, texts and vectors, all in the same order."""
 
     def __init__(self, state: State) -> None:
-        """Read all chunks of a state; the lists have the same order."""
+        """Read all chunks of a state."""
         rows = list(state.chunks.scan())
         self.ids = [chunk for chunk, _ in rows]
         self.indexes = {chunk: index for index, chunk in enumerate(self.ids)}
@@ -54,14 +55,14 @@ class _Chunks:
         return Passage(self.documents[index], *self.spans[index], self.texts[index])
 
     def select_best(self, indexes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> RetrievedChunks:
-        """Return the NUM_CHUNKS best of some chunks, best first; ``indexes`` are their indexes in :attr:`ids`."""
+        """Return the NUM_CHUNKS chunks with the highest scores, best first; the chunks are indexes in :attr:`ids`."""
         count = min(NUM_CHUNKS, len(indexes))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
         order = indexes[top[np.argsort(-scores[top], kind="stable")]].tolist()
         return RetrievedChunks([self.get_passage(index) for index in order], len(indexes))
 
     def find_nearest(self, chunks: Iterable[int], vector: Matrix) -> RetrievedChunks:
-        """Return the chunks nearest to a vector among the chunks with these ids."""
+        """Return the chunks nearest to a unit vector among the chunks with these ids; unknown ids are ignored."""
         indexes = np.array(sorted({self.indexes[chunk] for chunk in chunks if chunk in self.indexes}), np.int64)
         return self.select_best(indexes, self.vectors[indexes] @ vector)
 
@@ -145,8 +146,8 @@ class _TreeRag:
         labels, _distances = self._index.knn_query(vector, k=min(_NUM_NEAREST, len(self._entities)))
         nearest = [self._entities[label] for label in labels[0].tolist()]
         entities = {relative for entity in nearest for relative in self._relatives.get(entity, ())}.union(nearest)
-        passages = (chunk for entity in entities for chunk in self._mentions.get(entity, ()))
-        return self._chunks.find_nearest(passages, vector)
+        chunks = (chunk for entity in entities for chunk in self._mentions.get(entity, ()))
+        return self._chunks.find_nearest(chunks, vector)
 
 
 class _GraphRag:
@@ -167,8 +168,7 @@ class _GraphRag:
         self._entities: dict[int, list[int]] = {}
         for key, entry in state.filter.iter_entries():
             for rank, address in map(split_address, state.filter.get_addresses(key).tolist()):
-                # An address is a node of a tree or an abstract.
-                if rank != NODE_RANK and address < FIRST_UPPER_ABSTRACT:
+                if rank != NODE_RANK and address < FIRST_UPPER_ABSTRACT:  # an abstract of the lowest level
                     self._abstracts.setdefault(entry.entity, []).append(address)
                     self._entities.setdefault(address, []).append(entry.entity)
 

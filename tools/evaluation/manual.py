@@ -1,4 +1,5 @@
-"""Question sets generated from a manual: what an option or parameter does, and what a section says.
+"""Question sets generated from a manual: what an option or parameter does, and what a section says. A *definition* is a
+term or heading with the text below it; its *lead* is the first words of that text.
 
 In: an archive of HTML pages as DocBook generates them. Out: two sets, ``options`` and ``headings``, whose questions
 follow several templates. The required span is the beginning of the definition: the first words below the term or the
@@ -55,7 +56,10 @@ HEADING_TEMPLATES = (
 
 @dataclass(frozen=True)
 class Definition:
-    """A term or heading of a page: its words as shown, the names in it, and the beginning of the text below it."""
+    """A term or heading of a page: its text, the option names in it, and the lead, the first words of the text below.
+
+    ``command`` is the command that the page describes, or empty.
+    """
 
     page: str
     command: str
@@ -75,9 +79,9 @@ def unpack(archive: Path, folder: Path) -> None:
 def make_manual_sets(
     store: kvstore.Store, archive: Path, scratch: Path, log: Callable[[str], None]
 ) -> tuple[float, list[QuestionSet]]:
-    """Ingest the pages in ``archive`` if the store is empty; return the seconds that it took and the question sets.
+    """Return the two question sets about the pages in ``archive``, and the seconds that ingesting them took.
 
-    The pages are unpacked into the ``scratch`` folder.
+    The pages are unpacked into the ``scratch`` folder, and ingested if the store is empty.
     """
     folder = scratch / "pages"
     unpack(archive, folder)
@@ -143,7 +147,7 @@ def make_heading_questions(definitions: Sequence[Definition]) -> list[tuple[str,
 
 
 def iter_definitions(path: Path) -> Iterator[Definition]:
-    """Yield the terms and headings of a page that have a definition of some words directly below them."""
+    """Yield the terms and headings of a page that have a paragraph of at least _MIN_WORDS words directly below them."""
     parser = _PageParser()
     parser.feed(path.read_text(encoding="utf-8"))
     command = next((text for kind, text, _ in parser.parts if kind == "command"), "")  # reference pages name one
@@ -157,7 +161,7 @@ def iter_definitions(path: Path) -> Iterator[Definition]:
 
 
 class _PageParser(HTMLParser):
-    """The terms, headings and paragraphs of a page, in order, with the names marked as code in each term."""
+    """A parser of the parts of a page, in order: terms (``dt``), headings and paragraphs, with the names in code."""
 
     def __init__(self) -> None:
         """Create a parser; :meth:`feed` fills :attr:`parts`."""
@@ -175,7 +179,7 @@ class _PageParser(HTMLParser):
         classes = dict(attrs).get("class") or ""
         if tag == "code" and classes in ("option", "varname"):
             self._code = []
-        # A paragraph inside a term or heading belongs to that.
+        # A paragraph inside a term or heading belongs to the term or heading.
         elif tag in ("p", "dt", "h2", "h3", "h4") and not (self._open and tag == "p" and self._open[1] != "p"):
             self._close()
             kind = tag if tag in ("p", "dt") else "heading" if classes == "title" else "other"
@@ -211,10 +215,10 @@ class _PageParser(HTMLParser):
 
 
 class _StoredPages:
-    """The words of the documents of a store with their spans, by the name of the page."""
+    """The documents of a store by the name of their page, in which the spans of definitions are found."""
 
     def __init__(self, store: kvstore.Store) -> None:
-        """Group the keys of the documents by the file name of their page; one page can be several documents."""
+        """Group the keys of the documents by the file name of their page; a page can be stored as several documents."""
         self._store = store
         self._keys: dict[str, list[str]] = {}
         for key in sorted(store.keys()):
@@ -239,7 +243,6 @@ class _StoredPages:
             words = [match.group() for match in matches]
             lead = list(definition.lead)
             starts = [start for start in range(len(words) - len(lead) + 1) if words[start : start + len(lead)] == lead]
-            # Two definitions may begin with the same words: choose the one after its term.
             starts_after_title = [start for start in starts if words[max(0, start - len(title)) : start] == title]
             for start in (starts_after_title or starts)[:1]:
                 yield TextSpan(key, matches[start].start(), matches[start + len(lead) - 1].end())

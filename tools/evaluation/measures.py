@@ -1,4 +1,5 @@
-"""Measures of the results for a question set, and confidence intervals of differences.
+"""Measures of the results for a question set. A *passage* is a retrieved chunk; *gold* documents, chunks or characters
+are those needed to answer a question. An *outcome* has the measures of one question.
 
 In: for each question the retrieved chunks, best first. Out: means over all questions, over the half for tuning
 parameters (even positions) and over the half that is only reported; paired bootstrap intervals of differences (Efron
@@ -55,9 +56,11 @@ class Outcome:
 
 
 def compute_document_measures(question: Question, passages: Passages) -> dict[str, float]:
-    """Return the measures of one question in the documents of its hits.
+    """Return the measures of a question that needs whole documents, by name.
 
-    ``answer@k`` is computed only if the answer is a text that chunks can contain, not yes or no.
+    ``recall@k`` is the share of the gold documents among the first k documents of the hits, ``all@8`` is 1 if all of
+    them are among eight, and ``answer@k`` is 1 if the hits of the first k documents contain the answer. ``answer@k`` is
+    omitted if the answer is yes, no or unknown.
     """
     texts: dict[str, str] = {}
     for passage in passages[:DEPTH]:
@@ -77,9 +80,11 @@ def compute_document_measures(question: Question, passages: Passages) -> dict[st
 def compute_span_measures(
     question: Question, passages: Passages, texts: Texts, results_by_words: Mapping[int, Passages] | None = None
 ) -> dict[str, float]:
-    """Return the measures of one question that needs spans of documents; all 0 if the store lacks them.
+    """Return the measures of a question that needs spans of documents; all are 0 if the store lacks them.
 
-    ``results_by_words`` maps word counts to separate results, if these are not prefixes of ``passages``.
+    ``hit@k`` is 1 if one of the first k passages overlaps a span, and ``recall@k`` is the share of such chunks that are
+    among them. The measures ``*_Nw`` compare the characters of the spans with those of the first N words.
+    ``results_by_words`` maps each N to a separate result, if it is not a prefix of ``passages``.
     """
     measures: dict[str, float] = {}
     if results_by_words is None:
@@ -99,7 +104,7 @@ def compute_span_measures(
         measures[f"recall_{limit}w"] = num_common / max(1, len(gold_characters))
         measures[f"precision_{limit}w"] = num_common / max(1, len(read_characters))
         measures[f"iou_{limit}w"] = num_common / max(1, len(gold_characters | read_characters))
-        # Neither chunk contains the white space between them.
+        # Two adjacent chunks do not contain the white space between them, so it may be missing.
         missing_characters = (
             texts.get_text(document)[offset] for document, offset in gold_characters - read_characters
         )

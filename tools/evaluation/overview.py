@@ -1,12 +1,12 @@
-"""Measures for overview questions: how much of a reference answer a retrieved text contains.
+"""Measures for overview questions: how much of a reference answer a retrieved text contains. The *scope* of a question
+is its document or the whole store; a *system* is a strategy, or "beginning": the first words of the documents.
 
 In: a folder of whole documents, questions that ask for an overview of one (:func:`kvstore.retrieval.overview`), and
 one or more reference answers for each. Out: for each system the shares of the reference words, and of their pairs of
 adjacent words, that the first words of its result contain. Only words of four or more letters count, each once. Because
 function words mean little, the share without them is also reported (``content``). A collection of words can score well
-in words but not in pairs, so both are needed. Every question is asked of its own document (WHERE) and, as ``store``, of
-all documents together. ``beginning`` is the baseline without retrieval: the beginning of the document, or equal parts
-from the beginnings of all.
+in words but not in pairs, so both are needed. ``beginning`` is the baseline without retrieval; for the whole store, it
+has equal parts from the beginnings of all documents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WORD_LIMITS = (400, 1500)
 _INDEX_KINDS = ("topics", "communities")
 #: The maximum number of hits, large enough that the limit of length takes effect first.
 _MAX_HITS = 200
-#: The maximum number of requests with a corrected limit, because it counts tokens, whose number per word varies.
+#: The maximum number of requests for one result. The limit of a request counts tokens, whose number per word varies.
 _MAX_TRIES = 4
 _LENGTH_MARGIN = 1.1
 _WORD = re.compile(r"\w+")
@@ -99,8 +99,8 @@ def build_overview_rows(
 def compute_answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
     """Return the shares of the words, content words and bigrams of reference answers that a text contains.
 
-    Words are those of at least _MIN_LETTERS letters, content words are those that are not function words. The shares
-    are means over the answers.
+    Words have at least _MIN_LETTERS letters; content words are those that are not function words. The shares are means
+    over the answers.
     """
     text_words = _split_words(text)
     shares: dict[str, list[float]] = {}
@@ -135,7 +135,8 @@ def _retrieve_words(
         num_words = len(text.split())
         if num_words <= limit:
             break
-        # If hits are in the order of the text, cutting the result would cut off the end of the document.
+        # Retrieve again with a smaller limit: if hits are in the order of the text, cutting off words would only remove
+        # the end of the document.
         token_limit = token_limit * limit // num_words
     return _truncate_words(text, limit)
 

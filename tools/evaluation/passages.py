@@ -1,4 +1,4 @@
-"""Spans in documents, of question sets and of results.
+"""Spans in documents. Question sets have spans in characters; a *passage*, a retrieved chunk, has a span in bytes.
 
 In: the chunks of a store. Out: the span of each in its document, in characters, so that it can be compared with the
 spans of a question set.
@@ -77,10 +77,9 @@ class Texts:
         document_record = self._store.get(document)
         assert document_record is not None
         data = np.frombuffer(document_record.text.encode(), np.uint8)
-        starts_character = (data & 0xC0) != 0x80  # bytes that do not continue a character
-        return document_record.text, np.concatenate(
-            [np.cumsum(starts_character) - starts_character, [int(starts_character.sum())]]
-        )
+        starts_character = (data & 0xC0) != 0x80  # False for the further bytes of a character in UTF-8
+        offsets = np.cumsum(starts_character) - starts_character
+        return document_record.text, np.concatenate([offsets, [int(starts_character.sum())]])
 
 
 def strip_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A comparison of LOOKUP with a printed index: does a term lead to the pages that the index names?
+"""A comparison of LOOKUP with the printed index of a manual: does a term lead to the pages that the index names?
 
 In: a file of entries (term, gold pages) next to the archive of HTML pages. Out: the shares of terms that are found on
 one of their pages.
@@ -23,7 +23,8 @@ from .question_sets import read_json_lines
 def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callable[[str], None]) -> dict[str, Any]:
     """Ingest the pages of a manual, look up each term of its printed index, and return the hit rates.
 
-    A hit is a term for which LOOKUP lists a page that the index names. Only terms that occur on such a page count.
+    ``index`` is the file of the entries. A hit is a term for which LOOKUP lists a page that the index names. Only terms
+    that occur on such a page count.
     """
     archive = next(index.parent.glob(index.name.replace("-index.jsonl", "-html.tar.*")), None)
     if archive is None:

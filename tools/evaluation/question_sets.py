@@ -1,4 +1,5 @@
-"""Question sets: texts or whole documents, and questions with the evidence needed to answer them.
+"""Question sets: texts, and questions with the evidence needed to answer them. *Gold* documents are all those needed;
+a question can also have *spans*, the characters in them that answer.
 
 In: a folder with ``corpus.jsonl`` (id, title, text), ``questions.jsonl`` (question, gold: ids of every document needed;
 optionally spans: [id, first character, last], answer or answers, kind) and optionally ``triples.jsonl``. Out: a
@@ -27,11 +28,7 @@ GENERAL = "general"
 
 @dataclass(frozen=True)
 class Question:
-    """A question.
-
-    ``gold`` are the keys of all documents needed, ``spans`` the spans in them if the set has spans (in characters).
-    Without an answer in the set, ``answer`` has the value None.
-    """
+    """A question, the keys of all documents needed to answer it, its answer if known, and the spans that answer."""
 
     text: str
     gold: frozenset[str]
@@ -60,10 +57,10 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def load(path: str, limit: int | None = None) -> QuestionSet:
-    """Load the question set at ``FOLDER`` or ``FOLDER:N`` (its first N texts; otherwise the first ``limit``).
+    """Load the question set at the path ``FOLDER``, with its first ``limit`` texts, or ``FOLDER:N``, with its first N.
 
-    Questions that need a text beyond these are dropped. If some questions have spans, only those are loaded: the others
-    ask about whole documents. Raises UsageError for a folder without a set, or if no question is left.
+    Questions that need other texts are dropped. If some questions have spans, only those are loaded: the others ask
+    about whole documents. Raises UsageError for a folder without a set, or if no question is left.
     """
     folder_part, colon, count = path.rpartition(":")
     folder = Path(folder_part) if colon and count.isdigit() else Path(path)

@@ -1,4 +1,5 @@
-"""Retrievers for questions: a strategy of the store, or a system to compare it with.
+"""Retrievers for questions: a strategy of the store, or a system to compare it with. *Untimed* chunks are retrieved for
+the measures, in addition to those that a user gets without TOP; a *segment* joins adjacent chunks.
 
 In: a question. Out: :class:`RetrievedChunks`, the chunks, best first. The time for embedding the question is reported
 separately, since it is the same for all systems.
@@ -40,7 +41,7 @@ class RetrievedChunks:
 
 
 class Retriever(Protocol):
-    """A retriever of documents for a question."""
+    """A function that returns the chunks for a question; ``name`` is its name in the report."""
 
     name: str
 
@@ -64,7 +65,7 @@ class StrategyRetriever:
         self.name = name or strategy or store._session.settings.strategy
 
     def __call__(self, question: str) -> RetrievedChunks:
-        """Return the hits that a user gets without TOP, followed by further ones, whose time does not count."""
+        """Return the hits that a user gets without TOP, followed by untimed ones, NUM_CHUNKS in all."""
         evidence = self._store.retrieve(question, using=self._strategy, options=self._options)
         embedding_ms = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
@@ -75,7 +76,7 @@ class StrategyRetriever:
 
 
 class SegmentRetriever:
-    """A strategy whose ranking is returned as segments, computed separately for each number of words."""
+    """A kvstore strategy that returns segments instead of chunks, with a separate result for each number of words."""
 
     def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
         """Retrieve segments with a strategy (None: the session's)."""
@@ -84,7 +85,7 @@ class SegmentRetriever:
         self.name = f"{strategy or store._session.settings.strategy} AS SEGMENTS"
 
     def __call__(self, question: str) -> RetrievedChunks:
-        """Return the segments of a question without a limit, and those within each number of words."""
+        """Return the segments for a question, and, untimed, the segments within each number of words."""
         evidence = self._retrieve(question)
         embedding_ms = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
