@@ -1,4 +1,5 @@
-"""The statements that relate names to each other: edges of trees, aliases and merges.
+"""The handlers of statements that relate names to each other: edges of trees, aliases and merges.
+A *handler* executes a statement in its *context*, which opens the transaction, and returns a cursor.
 
 In: a statement. On disk: one commit, that of the statement or of the transaction that BEGIN opened. Out: cursors that
 report the change. Repeating an existing fact changes nothing. Removing a fact that does not exist, or using an unknown

@@ -1,4 +1,5 @@
 """One reading statement with limits on time, rows and bytes, for queries from untrusted users.
+A query is *abandoned* if the caller no longer waits for its result; its thread may continue for a while.
 
 In: the text of one statement. Out: all its rows, so that nothing stays open. Anything but exactly one reading statement
 is rejected before it runs. The statement runs in its own thread, and the caller stops waiting after the timeout or an

@@ -1,4 +1,6 @@
 """Conversion of a statement's parse tree to its dataclass.
+The ``data`` of a tree is the name of its grammar rule; its leaves are *terminals* (tokens). The tree of a *clause*,
+such as ``LIMIT 3``, becomes the value of the field with its name. A *parameter* is a ``?`` or ``:name`` with a value.
 
 In: a tree of ``grammar.lark``, the text it came from, and the parameter values by offset. Out: the statement. A
 repeated clause, a number out of range and a parameter of the wrong type raise a :class:`~kvstore.errors.StatementError`

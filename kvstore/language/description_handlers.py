@@ -1,4 +1,6 @@
-"""The statements that describe the store: SHOW and DESCRIBE.
+"""The handlers of statements that describe the store: SHOW and DESCRIBE.
+A *handler* executes a statement in its *context* and returns a cursor. ``context.queryable`` is what it reads: the open
+transaction, or else the last commit.
 
 In: a statement. Out: cursors. DESCRIBE of a document, an entity or a strategy returns rows of property and value. A
 missing name is an error that suggests the nearest name.

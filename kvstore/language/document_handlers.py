@@ -1,4 +1,6 @@
-"""The statements that change documents: INSERT, UPDATE, DELETE, INGEST, and BEGIN, COMMIT, ROLLBACK.
+"""The handlers of statements that change documents: INSERT, UPDATE, DELETE, INGEST, and BEGIN, COMMIT, ROLLBACK.
+A *handler* executes a statement in its *context* (the database, and the transaction that BEGIN opened, if any), and
+returns a cursor of its result.
 
 In: a statement. On disk: one commit, that of the statement or of the transaction that BEGIN opened. INGEST commits in
 batches, so it is not allowed in a transaction. Out: cursors with the number of changed documents. An existing key, a
@@ -154,10 +156,10 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
 
 
 def _compare_contents(columns: Sequence[str], rows: Iterable[Sequence[SqlValue]]) -> list[Sequence[SqlValue]]:
-    """Return the rows of an UPDATE's query with their last value, the old content, replaced by a Boolean.
+    """Replace the old content in the rows of an UPDATE's query by True if the new content equals it, else by False.
 
-    It is True if the new content equals the old content. If the content is not one of the assigned ``columns``, the
-    rows are returned unchanged.
+    A row is (key, new values of ``columns``, old content). It has no old content, and is returned unchanged, if the
+    content is not one of the assigned columns.
     """
     if "content" not in columns:
         return list(rows)

@@ -1,4 +1,6 @@
 """EXPLAIN: the steps by which a statement finds its rows.
+A *trace* records the steps of a retrieval. With ANALYZE, steps have costs (milliseconds and pages read), and the
+statement is run even if it is a SELECT or calls a model.
 
 In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or REFRESH. Out: a cursor with one row per step: its
 name, its details and its number of results. EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that
@@ -213,7 +215,7 @@ def _list_lookup_steps(context: StatementContext, statement: statements.Lookup) 
                     step.detail = "unknown: the filter has no entry with this key"
                 else:
                     step.detail = f"known, temperature {entry.temperature}"
-            identity = state.resolve(key) if entry else None
+            identity = state.resolve(key) if entry else None  # the entity, with its aliases
             if identity is not None and len(identity.names) > 1:
                 with trace.step("follow aliases") as step:
                     step.detail, step.count = "; ".join(spelling for spelling, _ in identity.names), len(identity.names)

@@ -1,4 +1,5 @@
-"""EXTRACT, and its estimate by EXPLAIN.
+"""The handler of EXTRACT, which has a language model write texts about passages of documents, and its estimate by
+EXPLAIN.
 
 In: a statement. On disk: one commit per answer from the language model, so it is not allowed in a transaction. Out: a
 cursor with one row that reports what was written and at what cost.

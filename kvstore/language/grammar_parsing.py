@@ -1,4 +1,6 @@
-"""Parsing by the grammar: every statement except a query, and the terminals that may follow a text.
+"""Parsing by the grammar: every statement except a query, and the *terminals* that may follow a text.
+A terminal is a keyword or a kind of token of the grammar. CONDITION, ASSIGNMENTS and QUERY are terminals of several
+tokens, which SQLite parses. Lark's ``choices`` are the terminals that can come next.
 
 In: the tokens of one statement, and the values of its parameters. Out: its dataclass. The error for an invalid token
 lists the expected terminals and suggests the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is loaded with
@@ -154,35 +156,44 @@ def _make_unexpected_error(
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
         return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
-    database_hint = _find_other_database_hint(tokens, token)
+    hint = _find_other_database_hint(tokens, token)
     if "COPY" in expected:  # where COPY is valid, a statement begins
-        suggestion = suggest(token.text, _list_keywords(expected))
-        if database_hint is not None:
-            remedy = database_hint
-        elif suggestion:
-            remedy = f"did you mean {suggestion}?"
-        elif len(tokens) > 1 and all(word.kind == "word" for word in tokens):  # parental leave
-            words = " ".join(word.text for word in tokens[:MAX_COPIED])
-            remedy = f"to search for text, write SEARCH {format_literal(shorten(words, MAX_COPIED))};"
-        else:
-            remedy = f"a statement begins with {expectation}"
-        return make_statement_error(text, token.start, f"no statement begins with {shorten(token.text)}; {remedy}")
+        reason = f"no statement begins with {shorten(token.text)}"
+        advice = hint or _suggest_statement(token, expected, tokens) or f"a statement begins with {expectation}"
+        return make_statement_error(text, token.start, f"{reason}; {advice}")
     if token.kind == "word" and text[: token.start].endswith("'"):  # 'Widow's and Bob's'
         return make_quote_error(text, token.start - 1)
     reason = f"expected {expectation}, found {shorten(token.text)}"
-    if database_hint is not None:
-        return make_statement_error(text, token.start, f"{reason}; {database_hint}")
+    remedy = hint or _suggest_correction(token, expected)
+    return make_statement_error(text, token.start, f"{reason}; {remedy}" if remedy else reason)
+
+
+def _suggest_statement(token: Token, expected: set[str], tokens: Sequence[Token]) -> str | None:
+    """Return the remedy for a ``token`` that begins no statement, or None if nothing can be suggested.
+
+    It is a similar keyword of those in ``expected`` or, if all ``tokens`` of the text are words, a SEARCH for them.
+    """
+    suggestion = suggest(token.text, _list_keywords(expected))
+    if suggestion:
+        return f"did you mean {suggestion}?"
+    if len(tokens) > 1 and all(word.kind == "word" for word in tokens):  # parental leave
+        words = " ".join(word.text for word in tokens[:MAX_COPIED])
+        return f"to search for text, write SEARCH {format_literal(shorten(words, MAX_COPIED))};"
+    return None
+
+
+def _suggest_correction(token: Token, expected: set[str]) -> str | None:
+    """Return the remedy for a ``token`` in place of the ``expected`` terminals, or None if nothing can be suggested."""
+    word = token.text.upper()
     if "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted_text = token.text if token.kind == "word" else unquote(token.text)
-        reason += f"; text is written in single quotes: {format_literal(shorten(unquoted_text, MAX_COPIED))}"
-    elif "TOP" in expected and token.text.upper() == "LIMIT":
-        reason += "; did you mean TOP?"
-    elif "$END" in expected and token.text.upper() in _list_keywords(list_expected_terminals("")):  # begins a statement
-        reason += "; if a statement begins here, end the one before it with ';'"
-    elif token.kind == "word":
-        suggestion = suggest(token.text, _list_keywords(expected))
-        reason += f"; did you mean {suggestion}?" if suggestion else ""
-    return make_statement_error(text, token.start, reason)
+        return f"text is written in single quotes: {format_literal(shorten(unquoted_text, MAX_COPIED))}"
+    if "TOP" in expected and word == "LIMIT":
+        return "did you mean TOP?"
+    if "$END" in expected and word in _list_keywords(list_expected_terminals("")):  # it begins a statement
+        return "if a statement begins here, end the one before it with ';'"
+    suggestion = suggest(token.text, _list_keywords(expected)) if token.kind == "word" else None
+    return f"did you mean {suggestion}?" if suggestion else None
 
 
 def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | None:
@@ -267,8 +278,8 @@ def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bo
     """Return the terminals that may follow ``tokens``, the beginning of a statement.
 
     QUERY_TEXT and CONDITION_TEXT mean that a query or a condition may continue. For invalid tokens the result is empty,
-    except in a condition. ``has_more_tokens`` is True if the statement continues after ``tokens``; the result is then
-    None if these are valid, because the rest decides.
+    except in a condition. With ``has_more_tokens``, further tokens follow, and the result is only for invalid
+    ``tokens``; it is None if they are valid or may become valid, because the further tokens decide.
     """
     parser: Any = _load_grammar().parse_interactive()
     parameters = {token.start: Parameter(name="", value=None) for token in tokens}  # their values do not matter here
@@ -276,10 +287,11 @@ def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bo
     condition_terminals: frozenset[str] = frozenset()
     while position < len(tokens):
         choices = parser.choices()
-        is_query = _is_query_start(tokens[position], choices)
-        if has_more_tokens and (is_query or choices.keys() & _EXPRESSION_TERMINALS):
+        begins_query = _is_query_start(tokens[position], choices)
+        begins_expression = not choices.keys().isdisjoint(_EXPRESSION_TERMINALS)
+        if has_more_tokens and (begins_query or begins_expression):
             return None
-        if is_query and _find_query_end(tokens, position) == len(tokens):
+        if begins_query and _find_query_end(tokens, position) == len(tokens):
             return frozenset({"QUERY_TEXT"})
         condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
         if "ASSIGNMENTS" in choices:
@@ -377,7 +389,7 @@ def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
 
 
 def _find_query_end(tokens: Sequence[Token], position: int) -> int:
-    """Return the index of the token after the query that begins with token ``position``.
+    """Return the position of the token after the query that begins with token ``position``.
 
     A query ends before the ``)`` that closes the parenthesis around it, or else with the last token.
     """

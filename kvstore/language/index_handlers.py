@@ -1,4 +1,6 @@
-"""The statements about indexes: CREATE INDEX, DROP INDEX, REFRESH.
+"""The handlers of statements about indexes: CREATE INDEX, DROP INDEX, REFRESH, and EXPAND of an index.
+A *handler* executes a statement in its *context* (the database and the open transaction), and returns a cursor. Some
+indexes consist of *groups*, such as topics; an *outline* lists them by level.
 
 In: a statement. On disk: the record of an index in its own commit, and its file in the store's directory; so they are
 not allowed in a transaction. Out: cursors that report what was done. An unknown kind, option or index is an error that

@@ -1,4 +1,5 @@
-"""The statements that maintain the store and the session: CHECK, BACKUP, COMPACT, EXPORT, IMPORT, SET.
+"""The handlers of statements that maintain the store and the session: CHECK, BACKUP, COMPACT, EXPORT, IMPORT, SET.
+A *handler* executes a statement in its *context* (the database and the open transaction), and returns a cursor.
 
 In: a statement. On disk: a copy, an exported file, or the store's own file, compacted or, by CHECK REPAIR, repaired.
 CHECK REPAIR, IMPORT and COMPACT are not allowed in a transaction. Out: cursors that report what was found or done.

@@ -1,4 +1,4 @@
-"""Parser of statements.
+"""The parser of a script: statements of the language, separated by ``;``, with parameters (``?`` or ``:name``).
 
 In: one statement or a script, and the values of its parameters. Out: for each statement its dataclass and its offset.
 Invalid input raises a :class:`~kvstore.errors.StatementError` that shows the line with a caret under the error. SQLite

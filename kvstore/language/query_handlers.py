@@ -1,4 +1,6 @@
-"""The statements that query: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK and SELECT.
+"""The handlers of statements that query: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK and SELECT.
+A *handler* executes a statement in its *context* and returns a cursor. ``context.queryable`` is what it reads: the open
+transaction, or else the last commit.
 
 In: a statement; a missing clause takes the default of the session or of the method. Out: cursors with the columns that
 docs/language lists. An unknown name returns no rows, and the message suggests the nearest name.

@@ -15,8 +15,8 @@ _QUESTION_PATTERN = compile_lazily(
     r"|have|(?:tell|give) (?:me|us)|(?:list|name) (?:the|all|every)|summari[sz]e|compare)(?:['’]\w+)? (?=\S)",
     re.IGNORECASE,
 )
-#: A first line in any language that ends with a question mark, without the signs of a statement; its first word.
-_QUESTION_LINE_PATTERN = compile_lazily(r"¿?([^\W\d_]+)(?:[^\n;=*()<>]*\S)?[?？؟][^\S\n]*(?:\n|\Z)")
+#: A first line in any language that ends with a question mark, without the signs of a statement.
+_QUESTION_LINE_PATTERN = compile_lazily(r"¿?(?P<first_word>[^\W\d_]+)(?:[^\n;=*()<>]*\S)?[?？؟][^\S\n]*(?:\n|\Z)")
 _MAX_QUESTION_CHARACTERS = 500
 #: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
 _UNQUOTED_PATTERN = compile_lazily(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
@@ -52,7 +52,7 @@ def _is_question_line(text: str) -> bool:
         return False
     from .grammar_parsing import list_expected_terminals  # loads the grammar
 
-    return not list_expected_terminals(line[1])
+    return not list_expected_terminals(line["first_word"])  # no terminal may follow an invalid first word
 
 
 def find_unquoted_question(text: str) -> str | None:

@@ -1,4 +1,6 @@
 """Completion of statements: a pure function of the text before the cursor.
+A *terminal* is a keyword or a kind of token of the grammar that may come next. *Words* are the tokens of a statement in
+capitals. The *catalog* lists the names in the store.
 
 In: that text, and a :class:`StatementCatalog` of the names in the store and the file system. Out: completions, each
 with the offset from which it replaces the text. The grammar decides what is valid, so no completion leads to an error.

@@ -1,4 +1,4 @@
-"""Statement context: the database that a statement runs on, the state it reads, and the transaction it changes.
+"""The context of a statement: the database it runs on, the state it reads, and the transaction it changes.
 
 In: a database and the statement's offset in the text. Out: the state to read, the transaction to write to, and errors
 that point at the statement.
