@@ -497,7 +497,7 @@ def test_addresses_can_be_read_in_part(env: Environment, count: int) -> None:
                 assert np.array_equal(filter_.get_addresses("name", limit, after), expected)
         for stop in (0, 1, 1 << 56, 100 << 56, U64):
             below = tuple(address for address in addresses.tolist() if address < stop)
-            assert filter_.list_first_addresses(["name", "absent"], stop) == [below, ()]
+            assert filter_.list_addresses_below(["name", "absent"], stop) == [below, ()]
 
 
 def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Environment) -> None:
@@ -509,7 +509,7 @@ def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Envi
     with env.snapshot() as snapshot:
         filter_ = EntityFilter(snapshot, hash_seed=SEED)
         with mock.patch.object(block_lists, "_decompress_block", wraps=block_lists._decompress_block) as unpacked:
-            assert filter_.list_first_addresses(["name"], 1 << 56) == [(3, 5)]
+            assert filter_.list_addresses_below(["name"], 1 << 56) == [(3, 5)]
         assert unpacked.call_count <= 4
 
 

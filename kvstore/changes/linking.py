@@ -266,7 +266,7 @@ class Linker:
         """
         self._names_removed.update(removed_keys)
         # No tree has an unknown name, so each address is an abstract, a node in a document's tree of summaries.
-        address_lists = self._filter.list_first_addresses(list(removed_keys.values()), _ABOVE_ALL_ADDRESSES)
+        address_lists = self._filter.list_addresses_below(list(removed_keys.values()), _ABOVE_ALL_ADDRESSES)
         abstract_ids = list({address & addresses.TARGET_MASK: None for address in chain.from_iterable(address_lists)})
         abstracts = self._state.abstracts.get_many(abstract_ids)
         self._unlink_from_headings(list(dict.fromkeys(abstract.document for abstract in abstracts)), removed_keys)

@@ -29,7 +29,7 @@ class Hierarchy:
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the nodes with each name (in normal form) in the trees of entities; empty for an unknown name."""
         # An address is a place where a name occurs: a node or an abstract. The address of a node is its id.
-        return self._state.filter.list_first_addresses(keys, _FIRST_ABSTRACT)
+        return self._state.filter.list_addresses_below(keys, _FIRST_ABSTRACT)
 
     def build_sentences(self, nodes: Iterable[int]) -> list[str]:
         """Return a sentence about each node of the forest, such as ``a (in tree) is under b; above c, d``, in order.

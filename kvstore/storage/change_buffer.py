@@ -1,12 +1,14 @@
-"""Change buffer: collects scattered changes of commits until there are enough of them to merge.
+"""Change buffer: collects scattered changes of commits until there are enough of them to merge into their tables. A
+*segment* is a stored batch of changes. The *chain* of a record has its buffered changes, oldest first: a whole value or
+a patch (difference), then patches. It is None if the record is removed.
 
 A document mentions dozens of entities and contains hundreds of terms. The record of each is on a separate page, as are
 those of its chunks and abstracts. A commit that wrote them into their tables would write many hundreds of pages for a
-few bytes on each. Instead, a commit writes its changes of the buffered tables as records of one table, called
-*segments*. For a value that existed before, a segment has only the difference (:mod:`kvstore_cext.patches`). Once there
-are many segments, or large ones, one commit merges them into the tables and removes them; it writes each page once,
-however many segments changed it. A larger store has more pages to change, so more changes are collected before a merge
-(the differential files of Severance and Lohman 1976; a log-structured merge tree of two levels, O'Neil et al. 1996). A
+few bytes on each. Instead, a commit writes its changes of the buffered tables as segments, records of one table. For a
+value that existed before, a segment has only the difference (:mod:`kvstore_cext.patches`). Once there are many
+segments, or large ones, one commit merges them into the tables and removes them; it writes each page once, however many
+segments changed it. A larger store has more pages to change, so more changes are collected before a merge (the
+differential files of Severance and Lohman 1976; a log-structured merge tree of two levels, O'Neil et al. 1996). A
 transaction too large even for segments merges its changes and all earlier segments at once. Closing a store does the
 same, unless the segments are few.
 
@@ -90,20 +92,15 @@ def make_chain_error(table: str, detail: object) -> CorruptionError:
 
 
 class TableBuffer:
-    """The buffered changes of one table: the version chain (:data:`Chain`) of each changed record.
-
-    They are in two layers, ``older_chains`` and ``newer_chains``. For a key in both, the newer chain is current. Copies
-    share ``older_chains``, which is never modified.
+    """The buffered changes of one table: the chain (:data:`Chain`) of each changed record, in two layers. For a key in
+    both ``older_chains`` and ``newer_chains``, the newer chain is current. Copies share ``older_chains``, which is
+    never modified. The keys of both are cached in order.
     """
 
     __slots__ = ("_newer_keys", "_older_keys", "newer_chains", "num_added", "older_chains")
 
     def __init__(self) -> None:
-        """Create a buffer without changes.
-
-        Its two layers map keys to version chains (buffered values and patches). Copies share ``older_chains``, which
-        are never modified; changes are added to ``newer_chains``.
-        """
+        """Create a buffer without changes."""
         self.older_chains: TableChanges = {}
         self.newer_chains: TableChanges = {}
         # The ascending keys of ``older_chains``; and the keys only in ``newer_chains``: an ascending list and a list of
@@ -228,7 +225,9 @@ class TableBuffer:
 
 
 class ChangeBuffer:
-    """The combined changes of a sequence of segments, by table. To extend a buffer that is in use, :meth:`copy` it."""
+    """The combined changes of a sequence of segments, by table. Views share a buffer, so a write transaction adds its
+    changes to a :meth:`copy`.
+    """
 
     def __init__(self) -> None:
         """Create a buffer without segments (stored batches of changes)."""

@@ -1,11 +1,13 @@
-"""The environment of one open store: opening, transactions, copies, compaction, closing.
+"""The environment of one open store: opening, transactions, copies, compaction, closing. The *writer lock* excludes
+other writers in all processes. The *gate* counts the open transactions of this process. The *map* is the file mapped
+into memory; it can grow only while no transaction is open.
 
 In: a path and options. On disk: see ``location.py``. Out: views (see ``view.py``). Every problem with a path, a file, a
 lock or disk space raises an error of ``kvstore.errors`` that names it and the remedy; none of them loses data.
 
 LMDB imposes two rules that this module enforces (``open_file.py`` enforces those of the map and the tables). Nothing of
 the environment is used after a fork. Closing waits for every open snapshot, because reading a buffer afterwards would
-crash the process. Every transaction of the process is counted for this purpose.
+crash the process.
 """
 
 from __future__ import annotations

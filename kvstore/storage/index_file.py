@@ -1,11 +1,13 @@
-"""Index files: derived data next to ``data.mdb``, which can be deleted at any time.
+"""Index files: derived data next to ``data.mdb``, which can be deleted at any time. A file has a *head* (a map of
+metadata), named arrays, and perhaps *parts*: further files that the head lists. The head has a random *token*, which
+shows that the file belongs to this store. A *draft* is a file being built.
 
 In: a head (msgpack-able map) and named arrays. On disk: one file per index, ``KIND.index``, written under another name
 and renamed into place, so that it is complete or missing. Out: the head, and the arrays as views of the mapped file. A
 file that was truncated, damaged or is not an index file raises IndexUnavailableError, and never affects the store.
 
-An index may have parts, files of the same format, ``KIND-TOKEN.index``, that its head lists. The next file can reuse
-some of them and write only the others. The next build removes parts that no file lists.
+Parts, ``KIND-TOKEN.index``, have the same format. The next file can reuse some of them and write only the others. The
+next build removes parts that no file lists.
 
 FORMAT.md specifies the layout.
 """
@@ -220,9 +222,10 @@ def _are_part_names(parts: object, path: Path) -> bool:
 
 
 class LazyIndexFile(Generic[Content]):
-    """An index file, whose content is read on first use, and again after another file replaced it.
+    """An index file, whose content is read on first use, and again after another file replaced it. A *stamp* (inode,
+    size and time of change) identifies a version of the file. Any thread may call it.
 
-    Any thread may call it. ``read`` raises FileNotFoundError or IndexUnavailableError if no content is available.
+    ``read`` raises FileNotFoundError or IndexUnavailableError if no content is available.
     """
 
     def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
@@ -304,7 +307,9 @@ def _compute_stamp(path: Path) -> _FileStamp | None:
 
 
 class Draft:
-    """An index file that is being built under another name, by one thread of one process at a time."""
+    """An index file that is being built at a *partial path*, by one thread of one process at a time. :meth:`publish`
+    renames it into place. Its parts are additional files, written under their final names.
+    """
 
     def __init__(self, path: Path, partial_path: Path, descriptor: int) -> None:
         """Create a draft of the index file at ``path``: the open file ``descriptor``, for now at ``partial_path``."""

@@ -1,4 +1,6 @@
-"""The translation of LMDB errors to errors of ``kvstore.errors``, with the remedy."""
+"""The translation of LMDB errors to errors of ``kvstore.errors``, with the remedy. A *PageError* is raised by kvstore's
+own reader of LMDB pages, for a damaged page or a closed transaction.
+"""
 
 from __future__ import annotations
 

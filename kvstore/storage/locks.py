@@ -1,4 +1,6 @@
-"""Locks of a store between processes, by ``flock``: the lock of the writer, and the shared lock of all its users.
+"""Locks of a store between processes, by ``flock``: the lock of the writer, and the shared *open lock* of all processes
+that have the store open. COMPACT, which replaces the data file, needs the open lock exclusively, and so does the
+creation of LMDB's *reader table*, the list of open snapshots.
 
 The system drops a lock with the last copy of the descriptor that holds it, and therefore even if the process dies. All
 attempts have a deadline, and the error names the holder and the remedy.
@@ -9,7 +11,7 @@ timeout, and the mutex does not identify its holder, so every write transaction 
 is empty. If the file is deleted while it is locked, the next writer creates another, and then waits for LMDB's mutex,
 without a timeout, until the first is done.
 
-The shared open lock is on the data file. COMPACT gives the data file's name to another file. A process that had the old
+The open lock is on the data file. COMPACT gives the data file's name to another file. A process that had the old
 file open would continue in a file without a name, and lose everything it wrote. So no other process may have it open,
 and COMPACT takes the lock exclusively. A process that opens the store checks, after acquiring the lock, that the locked
 file still has the name. LMDB's reader table must also not be recreated while a process has the store open: a writer
@@ -101,9 +103,8 @@ class MaintenanceThread(threading.Thread):
 
 
 class WriterLock:
-    """The exclusive right to write to one store.
-
-    One object serves all threads of a process. Only the thread that holds the lock may release it.
+    """The exclusive right to write to one store: a lock for the threads of this process, and a lock on a file for other
+    processes, both held together. One object serves all threads. Only the thread that holds the lock may release it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -325,7 +326,8 @@ os.register_at_fork(after_in_child=_reset_locks_in_child)
 
 
 class SharedOpenLock:
-    """The shared lock on the data file of one open store, which keeps other processes from replacing the file.
+    """The shared lock on the data file of one open store, which keeps other processes from replacing the file. The
+    *successor* is the file by which COMPACT or a repair replaces it, locked before it gets the name.
 
     Not thread-safe: ``open_file.py`` serializes its use.
     """

@@ -1,9 +1,11 @@
-"""The pages of the mapped file: transactions of LMDB that never read a damaged one, and the release of their memory.
+"""The pages of the mapped file: LMDB transactions that never read a damaged page, and the release of their memory. The
+*tree* of a table is its B+ tree at the last commit, whose pages are verified by checksum when they are read. LMDB reads
+only tables that the transaction has changed.
 
 In: an LMDB transaction and the address of its map. Out: records of the same snapshot, read from pages that are verified
 on the way to them (``cext/pages.pyx``). LMDB itself would follow a damaged page until the process crashes or a stored
-record is not found. A write transaction reads through LMDB, because only LMDB knows the pages it has written; the
-committed pages on the path are verified first. Damage raises :class:`kvstore_cext.pages.PageError`.
+record is not found. A write transaction reads a changed table through LMDB, because only LMDB knows the pages it has
+written; the committed pages on the path are verified first. Damage raises :class:`kvstore_cext.pages.PageError`.
 
 Release: in: a buffer of an open transaction, which keeps the map in place; or the number of records read. Out: pages of
 the file no longer count as memory of the process. The system keeps them as long as it likes, and maps them again on the

@@ -1,4 +1,6 @@
-"""Pages of an LMDB file that are read from the file itself: the two meta pages, and the path to the first table.
+"""Pages of an LMDB file that are read from the file itself: the two meta pages, and the path to the first table. A meta
+page has the number of a commit and the root of its *main tree*, whose records are the tables. Commits alternate between
+the two: even numbers write page 0, odd ones page 1.
 
 In: the data file. Out: the page number of the first leaf of the main tree, whose records are the tables; or an error
 that names the damaged page. There are two reasons to read these pages. If a meta page is damaged, LMDB would open the
@@ -82,7 +84,6 @@ def find_first_leaf(
     called after the meta page is read, and raises an error if it may be overwritten. Raises CorruptionError if a page
     on the path is damaged.
     """
-    # Commits alternate between the two meta pages: an even number writes page 0, an odd one page 1.
     meta = os.pread(descriptor, page_size, (change & 1) * page_size)
     verify_meta()
     depth, page_number = _TREE.unpack_from(meta, _MAIN_TREE_OFFSET)

@@ -1,4 +1,6 @@
-"""The open data file shared by all threads of a process: transactions, tables, and exclusive operations.
+"""The open data file shared by all threads of a process: transactions, tables, and exclusive operations. The *gate*
+counts the open transactions of this process. The *map* is the file mapped into memory. A *handle* is LMDB's number of
+an open table. The *open lock* keeps other processes from replacing the file.
 
 In: a store's directory. Out: LMDB transactions, each with the handles of the tables it may use; a larger map; a
 compacted file. The map changes its size, and the file its path or its mode, only while no transaction of this process
@@ -47,10 +49,8 @@ class CountedTransaction(Protocol):
 
 
 class TransactionGate:
-    """The count of the open transactions on one file, for all threads of the process.
-
-    LMDB's file may be remapped or closed only while no transaction of the process is open: reading a buffer afterwards
-    would crash the process.
+    """The count of the open transactions on one file, for all threads of the process. LMDB's file may be remapped or
+    closed only while none is open: reading a buffer afterwards would crash the process.
     """
 
     def __init__(self) -> None:
@@ -119,11 +119,12 @@ class TransactionGate:
 
 
 class OpenFile:
-    """One open data file, until it is closed or the process forks.
+    """One open data file (``data``), until it is closed or the process forks. ``lock_timeout`` is the maximum time in
+    seconds to wait for other threads and processes; a ``wait`` parameter replaces it. ``handles`` has LMDB's handles of
+    the tables.
 
-    ``lock_timeout`` is the maximum time in seconds to wait for other threads and processes; a ``wait`` parameter
-    replaces it. ``readonly`` refuses write transactions. With ``opens_readonly``, only the file is read-only at first,
-    because another process writes. Small commits buffer their changes to ``buffered_tables`` (:mod:`.change_buffer`).
+    ``readonly`` refuses write transactions. With ``opens_readonly``, only the file is read-only at first, because
+    another process writes. Small commits buffer their changes to ``buffered_tables`` (:mod:`.change_buffer`).
     """
 
     def __init__(

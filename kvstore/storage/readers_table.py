@@ -1,10 +1,10 @@
-"""Disk space for LMDB's reader table, allocated before LMDB maps it.
+"""Disk space for LMDB's reader table (the list of open snapshots in ``lock.mdb``), allocated before LMDB maps it. A
+full disk is then an ordinary error. Otherwise, the system would kill the process when LMDB writes to a page of the map
+that the disk has no room for (SIGBUS).
 
-LMDB creates ``lock.mdb`` by setting its length, and writes to it only through its map. If the disk is full then, the
-system has no page for the write and kills the process (SIGBUS): when the store is opened, or when a reader takes an
-entry on another page. Allocating the blocks of the whole table first turns a full disk into an ordinary error. In: a
-store's directory. On disk: a file of zeros as long as LMDB would make it, which LMDB fills in under its own lock. If
-the file exists already, its holes are filled and its content is kept.
+LMDB creates the file by setting its length, and writes to it only through its map: when the store is opened, or when a
+reader takes an entry on another page. In: a store's directory. On disk: a file of zeros as long as LMDB would make it,
+which LMDB fills in under its own lock. If the file exists already, its holes are filled and its content is kept.
 """
 
 from __future__ import annotations

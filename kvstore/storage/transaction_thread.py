@@ -1,9 +1,9 @@
-"""The thread of a store that begins and ends its write transactions.
+"""The thread of a store that begins and ends its write transactions. LMDB begins one by locking a mutex that only the
+same thread can unlock. A *task* is a function for this thread to run, for which the calling thread waits.
 
-LMDB begins a write transaction by locking a mutex that only the same thread can unlock. No other thread could end the
-transaction: not by a ``close()`` elsewhere, and not by dropping the last reference to it. Therefore one thread begins
-and ends all of them, and any thread may use them in between. In: functions without arguments. Out: their results or
-errors.
+No other thread could end the transaction: not by a ``close()`` elsewhere, and not by dropping the last reference to it.
+Therefore one thread begins and ends all of them, and any thread may use them in between. In: functions without
+arguments. Out: their results or errors.
 """
 
 from __future__ import annotations

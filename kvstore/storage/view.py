@@ -1,4 +1,6 @@
-"""Views: all storage structures read through a snapshot, or read and write through a write transaction.
+"""Views: all storage structures read through a snapshot, or read and write through a write transaction. The changes of
+*buffered* tables are kept in the change buffer at first. The *chain* of a record has its changes there: a new value, or
+patches to apply to the value in the table; None: removed.
 
 In: a table's name and raw keys (1 to 511 bytes). Out: raw values as memoryviews into LMDB's map, without a copy. A
 buffer of a snapshot is valid as long as the snapshot, a buffer of a write transaction until its next put or delete. A
@@ -113,7 +115,9 @@ class ViewWriter(ViewReader):
 
 
 class LmdbView:
-    """The read operations shared by snapshots and write transactions."""
+    """The read operations shared by snapshots and write transactions. A record is read from its table, and then its
+    changes in the change buffer are applied to it.
+    """
 
     writable = False
     #: Descriptor of the writer lock, shared by a reader that cannot register itself with LMDB.

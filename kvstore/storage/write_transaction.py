@@ -1,4 +1,6 @@
-"""The write transaction of a store, and the destination of its changes.
+"""The write transaction of a store, and the destination of its changes. Changes of *buffered* tables go to the change
+buffer: each adds a *piece* to the record's *chain*, a new value or a patch (difference). A commit stores the new pieces
+as a *segment*, or merges all segments into the tables.
 
 In: values under keys of tables. On disk: nothing before the commit. A commit writes changes of buffered tables as
 segments of the change buffer (:mod:`.change_buffer`), and all others to their tables. A large transaction also writes
@@ -47,7 +49,9 @@ _MERGE_BATCH = 1024
 
 
 class WriteTransaction(LmdbView):
-    """The single write transaction of a store: its reads see its changes, others see them after :meth:`commit`.
+    """The single write transaction of a store: its reads see its changes, others see them after :meth:`commit`. Once it
+    is too large for one segment, it *appends directly*: new records beyond the last key of a table are written to the
+    table itself, not to the change buffer.
 
     A context manager that commits on a clean exit and rolls back on an error. It belongs to the thread that began it.
     Any LMDB error during a change rolls the transaction back and ends it.
@@ -258,10 +262,7 @@ class WriteTransaction(LmdbView):
             changes = self._write_appends(table, changes)
             if not changes:
                 return
-        buffer = self._get_buffer()
-        if not self._own_changes:  # the first change: copy the buffer, which other views share
-            self._committed_buffer, buffer = buffer, buffer.copy()
-            self._cached_buffer = buffer
+        buffer = self._get_private_buffer()
         self._num_changes += 1
         committed_buffer = self._committed_buffer.get_table(table)
         own_changes = self._own_changes.setdefault(table, {})
@@ -289,6 +290,14 @@ class WriteTransaction(LmdbView):
             self._begin_appending()
         if self._own_bytes > self._max_buffer_bytes:
             self.merge_buffer()
+
+    def _get_private_buffer(self) -> ChangeBuffer:
+        """Return the change buffer to add changes to: before the first change, a copy of the one that views share."""
+        buffer = self._get_buffer()
+        if not self._own_changes:
+            self._committed_buffer, buffer = buffer, buffer.copy()
+            self._cached_buffer = buffer
+        return buffer
 
     def _begin_appending(self) -> None:
         """Move buffered records beyond the last key of a table to the table, and write later ones to it directly.

@@ -1,8 +1,8 @@
-"""Counters and totals of a store: the next unused ids, and the sums that term weights are computed from.
+"""Counters and totals of a store: the next unused ids, and the sums that term weights are computed from. A write
+transaction loads them once, changes them in place, and saves them before it commits.
 
 On disk: one sealed msgpack map under ``counters`` in ``meta``. Ids only grow and are never reused. Totals go up and
-down with the documents. A write transaction loads the counters once, changes them in place, and saves them before it
-commits.
+down with the documents.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _KEY = b"counters"
 
 @dataclass(slots=True)
 class Counters:
-    """The next ids (``next_*``), the change number, and totals over the stored documents.
+    """The next ids (``next_*``), the change number, and totals over the stored documents. ``next_group`` is the id of
+    the next leaf abstract, which determines the ids of its chunks. ``languages`` counts the documents by the name of
+    their language ("" if unknown), only if the stemmer is ``multilingual``.
 
-    ``next_group`` is the id of the next leaf abstract, which determines the ids of its chunks. ``next_upper`` is the id
-    of the next upper abstract. ``languages`` has the number of documents by the name of their language ("" if it is
-    unknown); they are counted only if the stemmer is ``multilingual``. ``words`` is the number of words of all chunks.
+    ``next_upper`` is the id of the next upper abstract. ``words`` is the number of words of all chunks.
     ``introductions`` is the number of statements that make names known, and ``hits`` the number of lookups of names.
     Trees, nodes and edges are those of the entity forest.
     """

@@ -1,8 +1,9 @@
-"""An in-memory cache of decoded data, shared by the snapshots of the same commit.
+"""An in-memory cache of decoded data, shared by the snapshots of the same commit. ``change`` is the number of that
+commit; a request for another number empties the cache. The threads of a process share the cache, and never modify a
+cached object.
 
 In: the change number of a snapshot. Out: what earlier states of that commit decoded: counters, records, outlines and
-texts of documents, records of chunks, and the sizes of posting lists. A request for another change number empties the
-cache. The threads of a process share the cache, and never modify a cached object.
+texts of documents, records of chunks, and the sizes of posting lists.
 """
 
 from __future__ import annotations

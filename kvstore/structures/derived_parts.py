@@ -1,9 +1,10 @@
-"""Data derived from each document alone: a part, and vectors of the texts in it, in a separate vector space.
+"""Data derived from each document alone. A *derivation* computes it, such as the list of a document's sentences. The
+*part* of a document is the result, as plain data. A part has texts, and each text has a vector. The *location* of a
+vector is a block of vectors and a row in it.
 
-A part is the plain data that a derivation (such as the sentences of a document) computes from one document. In: parts
-and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the part, then the vector
-block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, in the same format as for chunks. The id of a
-vector combines the document id and the position of the text in the part. Out: the same parts and vectors.
+In: parts and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the part, then
+the vector block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, in the same format as for chunks.
+Out: the same parts and vectors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Display entities: the entity that each entity is shown as, according to the aliases.
+"""Display entities: the entity that each entity is shown as. The user's aliases and merges decide it: an entity whose
+name is an alias is shown under the name that the alias leads to, and any other entity under its own.
 
 In: one state, whose aliases are read. Out: a mapping of entity ids, for single ids or arrays.
 """

@@ -28,7 +28,7 @@ def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def subtract_ids(ids: npt.NDArray[Number], removed_ids: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Return the distinct ids that are not in ``removed``, ascending.
+    """Return the distinct ``ids`` that are not in ``removed_ids``, ascending.
 
     >>> import numpy as np
     >>> subtract_ids(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()

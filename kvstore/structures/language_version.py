@@ -1,9 +1,10 @@
-"""The version of the language pipeline that a store's data was derived with.
+"""The version of the language pipeline and of the word segmenter that a store's data was derived with. The pipeline
+finds names and relations in texts, and the segmenter splits texts into words. Other versions may give other results
+than those in the store.
 
 In: a view. On disk: ``meta`` under ``language_version``, written when a store is created and whenever all data is
 derived again. An older store has no such record, which is not an error. Out: the version, and a sentence for CHECK if a
-different version is installed. With a different version, new documents may give other names and relations than those in
-the store.
+different version is installed.
 """
 
 from __future__ import annotations

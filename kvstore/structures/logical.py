@@ -1,6 +1,7 @@
-"""Logical names for internal ids: keys and ordinals, which are the same in two stores of the same documents.
+"""Logical names for internal ids: keys and ordinals, which are the same in two stores of the same documents. The
+*logical dump*, a text form of a store's content by which tests compare stores, has them instead of ids.
 
-In: ids of one state. Out: the names that the logical dump writes instead.
+In: ids of one state. Out: their names.
 """
 
 from __future__ import annotations

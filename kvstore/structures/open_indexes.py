@@ -1,4 +1,6 @@
-"""In-memory index data shared by the states of an open store: index files, generation caches, and vectors."""
+"""In-memory index data shared by the states of an open store: index files, generation caches, and vectors. A
+*generation* is one build of an index whose rows are in tables of the store. Its *token* is random and identifies it.
+"""
 
 from __future__ import annotations
 

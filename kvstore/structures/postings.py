@@ -1,10 +1,11 @@
-"""Postings: the chunks that contain a term, its frequency in each, and the length of each chunk.
+"""Postings: the chunks that contain a term, its frequency in each, and the length of each chunk. The postings of a term
+are stored in *blocks* of up to 256, in order of chunk ids. The *size* of a term is the number of its postings and of
+its blocks; it is stored only for a term with several blocks.
 
-In: term counts of chunks. On disk: ``postings``, key = the term's bytes, 0x00, first chunk id; value = a sealed block
-of up to 256 postings in order of their chunk ids, packed by the kernel. Counts are stored and weights computed at query
-time, because the rarity of a term changes with every document. Blocks of a term never overlap. ``term_counts``, key =
-the term's bytes, 0x00, for each term with more than one block; value = the counts of its postings and its blocks, which
-give its rarity without reading them. Damage raises CorruptionError.
+In: term counts of chunks. On disk: ``postings``, key = the term's bytes, 0x00, first chunk id; value = a sealed block,
+packed by the kernel. Counts are stored and weights computed at query time, because the rarity of a term changes with
+every document. Blocks of a term never overlap. ``term_counts``, key = the term's bytes, 0x00; value = the size of the
+term, which gives its rarity without reading its blocks. Damage raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -261,9 +262,8 @@ def _decode_size(key: bytes, value: memoryview) -> TermSize:
 
 
 class PostingWriter(ViewWriter, Postings):
-    """The postings of one write transaction.
-
-    Changes are collected by term and written by :meth:`flush`. Reading a term writes its changes first.
+    """The postings of one write transaction. Changes are collected by term, and :meth:`flush` writes them to the blocks
+    of the terms. Reading a term writes its changes first.
     """
 
     def __init__(self, view: WriteView) -> None:
@@ -317,8 +317,8 @@ class PostingWriter(ViewWriter, Postings):
         for start in range(0, len(changed_terms), _TERM_BATCH):
             batch = changed_terms[start : start + _TERM_BATCH]
             batch_keys = [encode_term(term) for term in batch]
-            # Each pass changes the last block below ``stops`` of each of ``terms``, and returns the terms with changes
-            # in earlier blocks.
+            # Each pass changes one block of each term: the last one below its stop key. It adds the new blocks to
+            # ``block_changes``, and returns the terms that also have changes in earlier blocks, with their stop keys.
             terms, prefixes, stops = batch, batch_keys, [key + _END for key in batch_keys]
             block_changes: dict[bytes, bytes | None] = {}
             while terms:

@@ -1,9 +1,10 @@
-"""The single order of results: by score, ties by document key and position in the document.
+"""The single order of results: by score, ties by document key and position in the document. A *sort key* is a pair of
+document key and chunk id; chunk ids ascend along the text of a document. Ids depend on the order of arrival, and
+otherwise decide nothing.
 
 In: chunks with scores, in any order. Out: the best of them, best first. Answers are a function of documents and
-settings; ids depend on the order of arrival and decide nothing. Every truncation of a list of chunks therefore goes
-through :func:`best` or :func:`sort_chunks`, and every conversion of a ranking into ranks through :func:`assign_ranks`.
-Records are read only for chunks that tie with others.
+settings. Every truncation of a list of chunks therefore goes through :func:`best` or :func:`sort_chunks`, and every
+conversion of a ranking into ranks through :func:`assign_ranks`. Records are read only for chunks that tie with others.
 """
 
 from __future__ import annotations
@@ -52,12 +53,7 @@ def best(
     order = sorted(range(len(chunk_list)), key=score_list.__getitem__, reverse=True)
     ordered_chunks = [chunk_list[position] for position in order]
     ordered_scores = [score_list[position] for position in order]
-    num_sorted = len(order)
-    # The positions at which the score differs from the one before.
-    group_starts = [rank for rank in range(num_sorted) if not rank or ordered_scores[rank] != ordered_scores[rank - 1]]
-    tied_ranges = [
-        (start, end) for start, end in pairwise([*group_starts, num_sorted]) if end - start > 1 and start < top
-    ]
+    tied_ranges = _find_tied_ranges(ordered_scores, top)
     if tied_ranges:
         tied_chunks = [chunk for start, end in tied_ranges for chunk in ordered_chunks[start:end]]
         sort_keys = iter(state.get_sort_keys(tied_chunks))
@@ -65,6 +61,12 @@ def best(
             # A sort key is (document key, chunk).
             ordered_chunks[start:end] = [chunk for _, chunk in sorted(islice(sort_keys, end - start))]
     return list(zip(ordered_chunks[:top], ordered_scores[:top], strict=True))
+
+
+def _find_tied_ranges(scores: Sequence[float], top: int) -> list[tuple[int, int]]:
+    """Return the (start, end) ranges of several equal scores that begin among the first ``top``; ``scores`` descend."""
+    starts = [position for position in range(len(scores)) if not position or scores[position] != scores[position - 1]]
+    return [(start, end) for start, end in pairwise([*starts, len(scores)]) if end - start > 1 and start < top]
 
 
 def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:

@@ -1,8 +1,8 @@
-"""Reading protocol: batched requests of a strategy to one state of a store.
+"""Reading protocol: batched requests of a strategy to one state of a store. A *request* is plain data: these terms,
+these chunks, this vector. Requests sent together are a *round*. No request depends on an answer of the same round, so
+the time of a query is that of its rounds.
 
-In: requests, which are plain data: these terms, these chunks, this vector. Out: an answer to each. The requests sent
-together are one *round*. No argument of a round depends on an answer of the same round, so the time of a query is that
-of its rounds, wherever the state is. Requests as data, fetched in rounds, are those of Haxl (Marlow, Brandy, Coens and
+In: requests. Out: an answer to each. Requests as data, fetched in rounds, are those of Haxl (Marlow, Brandy, Coens and
 Purdy 2014, "There is no Fork: an Abstraction for Efficient, Concurrent, and Concise Data Access", ICFP).
 
 A strategy sends requests and computes; it does not access tables. The code that answers a request is next to the

@@ -1,10 +1,11 @@
 """A state restricted by a condition on documents: the only place that decides which names and relations are visible.
+The *allowed* documents match the condition of the query. Data is visible if it comes from an allowed document or from
+the user. An *address* is a place where a name occurs.
 
-In: a state, and the allowed documents (those that match the query's condition). Out: the same state, in which a
-document, chunk, name, relation or hierarchy is visible only if it comes from an allowed document or from the user. A
-name must be in the text, a title, a heading, a triple or an edge of an allowed document, or in an alias or edge of the
-user. An edge must be asserted by an allowed document or by the user. Strategies, indexes and answers read through this
-state, so none of them filters names or paths.
+In: a state, and the allowed documents. Out: the same state, with only the visible documents, chunks, names, relations
+and hierarchies. A name must be in the text, a title, a heading, a triple or an edge of an allowed document, or in an
+alias or edge of the user. An edge must be asserted by an allowed document or by the user. Strategies, indexes and
+answers read through this state, so none of them filters names or paths.
 
 Statistics are those of the whole state: counters, postings and the degrees of the passage graph, which weight words and
 names. Data cached for other states is read and built through :attr:`State.unrestricted`.
@@ -149,10 +150,8 @@ class RestrictedChunks(Chunks):
 
 
 class RestrictedPostings(Postings):
-    """The postings (chunks by term) for a query with a condition on documents.
-
-    A term has the count 0 if no allowed document contains it. Any other term keeps its count in the whole store, which
-    determines its rarity.
+    """The postings (chunks by term) for a query with a condition on documents. A term has the count 0 if no allowed
+    document contains it. Any other term keeps its count in the whole store, which determines its rarity.
     """
 
     def __init__(self, state: RestrictedState) -> None:
@@ -216,8 +215,7 @@ class RestrictedForest(Forest):
 
     def __init__(self, state: RestrictedState) -> None:
         """Create a forest reader that returns only edges asserted by the user or by a document in ``state.allowed``."""
-        # In a write transaction, names of nodes can change, so they are not cached.
-        super().__init__(state.lmdb, keys=None if state.lmdb.writable else {})
+        super().__init__(state.lmdb)
         self._allowed = state.allowed
 
     def has_node(self, node: int) -> bool:
@@ -329,9 +327,9 @@ class RestrictedFilter(EntityFilter):
                 first_addresses[index] = visible_addresses[0] if len(visible_addresses) else 0
         return entities, first_addresses
 
-    def list_first_addresses(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+    def list_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return each name's addresses (places of occurrence) below ``stop`` that are visible to the query."""
-        address_arrays = (np.array(row, np.uint64) for row in super().list_first_addresses(keys, stop))
+        address_arrays = (np.array(row, np.uint64) for row in super().list_addresses_below(keys, stop))
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:

@@ -1,7 +1,7 @@
-"""The requests that were sent to language models since a store was created, by statement and model.
+"""The requests that were sent to language models since a store was created, by statement and model. SHOW SPENT displays
+them. They describe what was paid, not the store's content: they are in no export and no logical dump.
 
-In: the use of a model by a statement. On disk: ``meta`` under ``spent``: a list of rows. Out: the rows, for SHOW SPENT.
-They describe what was paid, not the store's content: they are in no export and no logical dump.
+In: the use of a model by a statement. On disk: ``meta`` under ``spent``: a list of rows. Out: the rows.
 """
 
 from __future__ import annotations

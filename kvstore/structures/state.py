@@ -1,8 +1,8 @@
-"""The state of a store: everything it holds, in one view, for retrieval and the query language to read.
+"""The state of a store: everything it holds, in one view (a snapshot or a write transaction), for retrieval and the
+query language to read. It has one *part* per structure, such as the chunks or the forest: an object that reads the
+structure in this view. A part is created, and its module imported, on first use.
 
-In: a snapshot or a write transaction, and the store's fixed settings. Out: one typed part per structure, all reading
-the same snapshot. A part is created, and its module imported, on first use, because a process that runs one query needs
-few.
+In: a view, and the store's fixed settings. Out: the parts, typed. A process that runs one query needs few of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ ChunkSortKey = tuple[str, int]
 
 
 class StatePart(Protocol[Read]):
-    """A structure that is declared outside this package, such as an index of a system, and that states can read."""
+    """A structure declared outside this package, such as the passage graph or the index of a system, that states can
+    read.
+    """
 
     @property
     def name(self) -> str:

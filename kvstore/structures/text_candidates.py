@@ -1,7 +1,8 @@
-"""Candidates of full-text queries: the chunks that may match according to postings alone. The caller reads their texts.
+"""Candidates of full-text queries: the chunks that may match according to the postings, which list the chunks of each
+*term* (stemmed word) without positions. The caller reads their texts to find the matches.
 
-In: a phrase, or phrases near each other. Out: ascending chunk ids, a superset of the matches. Postings have no word
-positions: a position per word would take another sixth of the text's size on disk.
+In: a phrase, or phrases near each other. Out: ascending chunk ids, a superset of the matches. A position
+per word in the postings would take another sixth of the text's size on disk.
 """
 
 from __future__ import annotations

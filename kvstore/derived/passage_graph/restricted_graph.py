@@ -99,7 +99,7 @@ class RestrictedPassageGraph(PassageGraph):
         forest = self._state.forest
         key = self._state.entities.get(entity).key
         # Addresses of nodes sort before addresses of abstracts; a node without visible edges has no neighbors.
-        (nodes,) = self._state.unrestricted.filter.list_first_addresses([key], _FIRST_ABSTRACT)
+        (nodes,) = self._state.unrestricted.filter.list_addresses_below([key], _FIRST_ABSTRACT)
         for node in nodes:
             for other in chain(forest.iter_parents(node), forest.iter_children(node)):
                 yield forest.get_node(other).entity

@@ -1,4 +1,6 @@
-"""Affinity clustering: in each round, every cluster joins its nearest cluster.
+"""Affinity clustering: in each round, every cluster joins its nearest cluster. A *partition* has the cluster of each
+node after a round. The *volume* of a node is the sum of the weights of its edges. Numbers are in *fixed point* (integer
+multiples of a small unit), so that sums are exact.
 
 Source: Bateni et al., NIPS 2017, "Affinity clustering: hierarchical clustering at scale"; FINCH (CVPR 2019) is similar.
 
@@ -10,8 +12,7 @@ clusters, not from their nearest nodes. No more than a given number of clusters 
 becomes a giant cluster.
 
 A node's cluster depends only on its neighbors: adding or removing a document changes only the clusters around it.
-Random seeds and totals over the whole graph would change more. All compared values are integers, so the order of
-summation cannot change the result.
+Random seeds and totals over the whole graph would change more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Nearest neighbors among the rows of a matrix, by cosine, as clustering needs them.
+"""Nearest neighbors among the rows of a matrix, by cosine, as clustering needs them. With many rows, only rows of the
+same *cell* (group of near rows) are compared. *Units* are rows scaled to length 1, with components rounded to multiples
+of 2^-20, so that their products can also be computed exactly.
 
 In: fixed-point rows. Out: for each row its nearest other row and their cosine in ten-thousandths. Up to
-:data:`_MAX_EXACT_ROWS` rows, every pair is compared. Above that, rows are compared only within cells. One row in 256
-begins a cell, and each row belongs to the three cells nearest to it. The content of a row alone decides whether it
-begins a cell, so adding or removing a row only changes rows near it.
+:data:`_MAX_EXACT_ROWS` rows, every pair is compared. Above that, one row in 256 begins a cell, and each row belongs to
+the three cells nearest to it. The content of a row alone decides whether it begins a cell, so adding or removing a row
+only changes rows near it.
 
 Single-precision products only propose candidates. The best candidates are multiplied again in fixed point, where the
 order of summation cannot matter. Rows are normalized when they are compared, so no second matrix is held.

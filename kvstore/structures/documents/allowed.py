@@ -1,8 +1,9 @@
-"""Sets of allowed documents (those that match a query's condition), and of their chunks.
+"""Sets of allowed documents (those that match a query's condition), and of their chunks. Chunk ids are assigned in
+*groups* of GROUP_SIZE consecutive ids. All ids of a group belong to one document, and the groups of a document are
+consecutive.
 
-In: document ids, and the leaf groups that each document owns. Out: for any number of chunk ids, whether each is
-allowed. Document ids and group ids grow together, so the chunks of each document form one run of ids. A chunk is
-allowed if its group is: one lookup in a table of one byte per group, however many documents there are.
+In: document ids, and the groups that each document owns. Out: for any number of chunk ids, whether each is allowed. A
+chunk is allowed if its group is: one lookup in a table of one byte per group, however many documents there are.
 """
 
 from __future__ import annotations
@@ -42,10 +43,9 @@ class ChunkList:
 
 
 class AllowedDocuments:
-    """The documents that a query allows. Instances are immutable, so threads can share them.
-
-    ``documents`` are their ids, ascending. ``starts`` and ``stops`` limit the chunk ids of each document: ``start <= id
-    < stop``, including unused ids. ``num_chunks`` is the number of their chunks.
+    """The documents that a query allows: their ids (``documents``), ascending, and their number of chunks. ``starts``
+    and ``stops`` limit the chunk ids of each document: ``start <= id < stop``, including unused ids. Instances are
+    immutable, so threads can share them.
     """
 
     def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:

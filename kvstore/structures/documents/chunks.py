@@ -1,8 +1,9 @@
-"""Chunks and abstracts: pieces of a document's text, and the tree of summaries above them.
+"""Chunks and abstracts: pieces of a document's text, and the tree of summaries above them. *Leaf* abstract *i*
+summarizes a group of up to five chunks, with ids from 5*i* to 5*i*+4; the last of these ids can be unused. *Upper*
+abstracts summarize other abstracts; their ids start at 2**40.
 
-On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks 5*i* … 5*i*+4 (Bridge-RAG
-§4.1). A leaf abstract with fewer chunks leaves unused chunk ids. Ids of upper abstracts start at 2**40. Damage or a
-missing id raises CorruptionError.
+On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). The tree is that of Bridge-RAG §4.1. Damage or a missing id
+raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class ChunkRecord(NamedTuple):
 
 
 class Chunks(ViewReader):
-    """The chunks of one view, a snapshot or a write transaction."""
+    """The chunks of one view, a snapshot or a write transaction: by id, the place of each in its document, and the
+    location (block, row) of its vector.
+    """
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
         """Create a reader of chunks in ``view``, a snapshot or write transaction.

@@ -1,4 +1,5 @@
-"""An in-memory cache of the documents that match conditions, valid for one change number of the store.
+"""An in-memory cache of the documents that match conditions (WHERE clauses). An entry is valid for one change number,
+the number of the last commit that a state sees.
 
 In: the text of a condition, its parameters, and the change number of a state. Out: the matching documents, and the
 columns used to find them. The most recently used entries are kept, up to a bounded total number of documents. The

@@ -1,11 +1,12 @@
-"""Triples that a language model or another tool extracted from a document, stored with it.
+"""Triples (subject, relation, object) that a language model or another tool extracted from a document, stored with it.
+A subject or object that is *written as a name* is an entity; any other is only a value ("a monthly publication",
+"1963"). The *key* of a name is its normal form.
 
-In: the names and the triples (subject, relation, object) that were imported for a document, and those that EXTRACT had
-a model write. On disk: ``triples`` (document → names and triples, as they were supplied) and ``triple_texts`` (document
-→ texts by passage, see :mod:`~kvstore.registry.written_passages`). Single names, and the subjects and objects that are
-written as names, introduce entities with the kind ``triple``; other subjects and objects are only values ("a monthly
-publication", "1963"). Triples are removed with the document's text. Out: triples by document. Damage raises
-CorruptionError.
+In: the names and the triples that were imported for a document, and those that EXTRACT had a model write. On disk:
+``triples`` (document → names and triples, as they were supplied) and ``triple_texts`` (document → texts by passage, see
+:mod:`~kvstore.registry.written_passages`). Single names, and the subjects and objects that are written as names,
+introduce entities with the kind ``triple``. Triples are removed with the document's text. Out: triples by document.
+Damage raises CorruptionError.
 """
 
 from __future__ import annotations

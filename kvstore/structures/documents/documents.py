@@ -1,4 +1,6 @@
-"""Documents: their records, stored texts and outlines.
+"""Documents: their records, stored texts and outlines (lists of the sections under headings). The *key* of a document
+is its name, usually a path; its *id* is a number. Chunk ids are assigned in *groups* of GROUP_SIZE; each group of a
+document has a *leaf abstract*, a summary of its chunks.
 
 On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed if that makes it
 shorter), ``outlines`` (id → sections). A key longer than LMDB allows is stored in ``document_keys`` as its first 400
@@ -50,15 +52,15 @@ TEXT_COLUMNS = ("title", "source", "language")
 
 @frozen_dataclass
 class DocumentRecord:
-    """A stored document.
+    """A stored document. ``groups`` has the number of chunks of each of its groups, in order. Group *i* is the leaf
+    abstract ``first_group + i``, and its chunk ids begin at ``5 * (first_group + i)``. ``uppers`` are the ids of the
+    abstracts above the leaves, the root last.
 
-    ``groups`` holds the number of chunks of each leaf abstract in order. Group *i* of the document is abstract
-    ``first_group + i``, and its chunks have the ids from ``5 * (first_group + i)`` on. ``uppers`` are the ids of the
-    abstracts above the leaves. ``size`` is the length of the text in bytes, and ``digest`` changes if any part of the
-    document does. ``changed_at`` counts seconds since 1970, UTC. ``origin`` is the folder it was ingested from (None:
-    it was not ingested from one). ``left_out`` counts the characters of its page that were removed as navigation.
-    ``own_vectors`` is true if the user supplied the vectors of its chunks. ``own_chunks`` describes chunk boundaries
-    set by the user, in the format of :mod:`kvstore.extraction.validation` (None: kvstore chose them).
+    ``size`` is the length of the text in bytes, and ``digest`` changes if any part of the document does. ``changed_at``
+    counts seconds since 1970, UTC. ``origin`` is the folder it was ingested from (None: it was not ingested from one).
+    ``left_out`` counts the characters of its page that were removed as navigation. ``own_vectors`` is true if the user
+    supplied the vectors of its chunks. ``own_chunks`` describes chunk boundaries set by the user, in the format of
+    :mod:`kvstore.extraction.validation` (None: kvstore chose them).
     """
 
     id: int

@@ -1,4 +1,7 @@
-"""The encoding of the texts of documents in the table ``texts``."""
+"""The encoding of the texts of documents in the table ``texts``: a byte that identifies the encoding, then the text,
+compressed or not. A *long* text (more than :data:`MAX_COMPRESSED_TEXT` bytes) is never compressed, so that a slice of
+it can be read without the rest.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Addresses: places where an entity occurs, as numbers that sort the most relevant place first.
+"""Addresses: places where an entity occurs, as numbers that sort the most relevant place first. A place is a node of a
+tree of the forest, or an *abstract* (a summary of chunks) that mentions the entity. Its *rank* is lower if it is more
+relevant: 0 for a node.
 
-An address has 64 bits: a rank in the top byte, and below it the id of a tree node (rank 0) or of an abstract. The rank
+An address has 64 bits: the rank in the top byte, and below it the id of the node or abstract. The rank of an abstract
 depends only on the entity's occurrences in that abstract, so that it can be recomputed when the address is removed.
 """
 

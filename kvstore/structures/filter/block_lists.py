@@ -1,9 +1,10 @@
-"""Block lists: ascending lists of numbers per entity, such as its addresses, in blocks that are cheap to change.
+"""Block lists: ascending lists of numbers per entity, such as its addresses, in blocks that are cheap to change. A
+*block* is a record with up to 124 numbers of one list; its key is the entity and the first of these numbers. The entity
+filter stores long address lists this way, and the graph the chunks of an entity.
 
-On disk: a table such as ``address_blocks``: entity (u32) and first number (u64), both big-endian → up to 124 numbers,
-ascending, stored as differences and sealed. Blocks are records in LMDB's B+ tree, so one number among n is added or
-removed in O(log n). Out: ascending u64 arrays. Damage raises CorruptionError. The entity filter stores long address
-lists this way, and the graph the chunks of an entity.
+On disk: a table such as ``address_blocks``: entity (u32) and first number (u64), both big-endian → the numbers of the
+block, ascending, stored as differences and sealed. Blocks are records in LMDB's B+ tree, so one number among n is added
+or removed in O(log n). Out: ascending u64 arrays. Damage raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -121,21 +122,9 @@ class BlockLists:
         pending_changes = {entity: change for entity, change in changes.items() if any(change)}
         new_blocks: dict[bytes, bytes | None] = {}
         while pending_changes:
-            # Work from the end: the block of the largest remaining number takes all changes at or above its first
-            # number. Numbers below the first block are changed in the first block.
-            ranges = locate_last_blocks(pending_changes)
-            blocks = view.get_last_many(self._table, ranges)
-            if None in blocks:
-                if new_blocks:  # which can contain the first block
-                    view.change_many(self._table, new_blocks)
-                    new_blocks.clear()
-                    blocks = view.get_last_many(self._table, ranges)
-                blocks = [
-                    next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
-                    if block is None
-                    else block
-                    for entity, block in zip(pending_changes, blocks, strict=True)
-                ]
+            # Work from the end: one block of each list takes all changes at or above its first number. The others are
+            # left for earlier blocks.
+            blocks = self._find_blocks_to_change(view, pending_changes, new_blocks)
             block_changes: dict[bytes, bytes | None] = {}
             outcome = self._change_blocks(pending_changes, blocks, _MIN_BLOCK, block_changes)
             for entity, (num_removed, num_new) in zip(pending_changes, outcome.counts, strict=True):
@@ -151,6 +140,32 @@ class BlockLists:
             pending_changes = outcome.remaining
         view.change_many(self._table, new_blocks)
         return totals
+
+    def _find_blocks_to_change(
+        self,
+        view: WriteView,
+        changes: dict[int, tuple[Sequence[int], Sequence[int]]],
+        new_blocks: dict[bytes, bytes | None],
+    ) -> list[Record | None]:
+        """Return for each entity the stored block that its largest changed number belongs to; None for an empty list.
+
+        A number below all blocks belongs to the first. ``new_blocks`` are not written yet; if they can contain a first
+        block, they are written and cleared.
+        """
+        ranges = locate_last_blocks(changes)
+        blocks = view.get_last_many(self._table, ranges)
+        if None not in blocks:
+            return blocks
+        if new_blocks:
+            view.change_many(self._table, new_blocks)
+            new_blocks.clear()
+            blocks = view.get_last_many(self._table, ranges)
+        return [
+            next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
+            if block is None
+            else block
+            for entity, block in zip(changes, blocks, strict=True)
+        ]
 
     def _merge_with_next_block(
         self, view: View, entity: int, key: bytes, num_numbers: int, block_changes: dict[bytes, bytes | None]

@@ -1,9 +1,11 @@
-"""The entity filter: the names a store knows, and the addresses of each.
+"""The entity filter: the names a store knows, and the addresses of each. A *key* is a name in normal form. An *address*
+is a place where the name occurs, packed into an integer: a rank, and the id of a forest node or an abstract. A *long
+list* of addresses is stored outside the filter's pages.
 
-In: keys, which are names in normal form (``to_entity_key``), and addresses (u64). On disk: a directory of cuckoo-filter
-pages whose slots lead to block lists (``filter_pages.py``, ``block_lists.py``, FORMAT.md). Out: entities, addresses,
-and the occurrences of known names in a text. Every hit is confirmed against the stored key, so a lookup never returns
-another name's entry. Invalid input raises InputError or EntityNotFoundError, damage CorruptionError.
+In: keys (``to_entity_key``) and addresses (u64). On disk: a directory of cuckoo-filter pages whose slots lead to block
+lists (``filter_pages.py``, ``block_lists.py``, FORMAT.md). Out: entities, addresses, and the occurrences of known names
+in a text. Every hit is confirmed against the stored key, so a lookup never returns another name's entry. Invalid input
+raises InputError or EntityNotFoundError, damage CorruptionError.
 
 Follows CFT-RAG (section 3: cuckoo filter, block linked list, temperature) and Bridge-RAG (section 4.2), made exact and
 durable.
@@ -151,11 +153,11 @@ def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
 
 
 class EntityFilter:
-    """The known names and the addresses of each, in a snapshot or a write transaction, which can change them.
+    """The known names and the addresses of each, in a snapshot or a write transaction, which can change them. Changes
+    are made in private copies of pages; :meth:`flush`, which must be called before the commit, writes them. The *index*
+    is compiled code that finds and changes entries in the pages.
 
-    An address is a place where an entity occurs: a rank, and the id of a node of the entity forest or of an abstract.
-    Changes are made in private copies of pages. :meth:`flush` writes them to the transaction and must be called before
-    the commit. Several threads may read through one filter of a snapshot.
+    Several threads may read through one filter of a snapshot.
     """
 
     def __init__(self, view: View, *, hash_seed: int) -> None:
@@ -232,7 +234,7 @@ class EntityFilter:
         _, addresses = entry_with_addresses
         return addresses
 
-    def list_first_addresses(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+    def list_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return each name's addresses below ``stop``, ascending; empty for an unknown name.
 
         An address is a place where the name occurs, packed into an integer.
@@ -241,11 +243,11 @@ class EntityFilter:
             # None for a name whose addresses are in a long list.
             address_tuples = list_addresses_below(self._index, keys, stop)
         return [
-            self._read_first_addresses(key, stop) if addresses is None else addresses
+            self._read_addresses_below(key, stop) if addresses is None else addresses
             for key, addresses in zip(keys, address_tuples, strict=True)
         ]
 
-    def _read_first_addresses(self, key: str, stop: int) -> tuple[int, ...]:
+    def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
         """Return the addresses (places of occurrence) of a name below ``stop``, read in batches from a long list."""
         addresses: list[int] = []
         while True:

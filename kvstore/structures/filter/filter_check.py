@@ -1,4 +1,6 @@
-"""CHECK for the entity filter: every invariant of its pages, page lists and long lists.
+"""CHECK for the entity filter: every invariant of its pages, page lists and long lists. *Bucket pages* have the slots
+of names, and *block-list pages* their addresses. A *page list* has numbers of free pages, or of pages with room. A
+*long list* has the addresses of a frequent name, outside the pages.
 
 In: the parts of one view's filter. Out: a sentence for each violated invariant, and for damage found during the check.
 Compiled code checks pages against each other; this module checks the lists that are stored in LMDB.

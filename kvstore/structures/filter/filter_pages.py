@@ -1,10 +1,12 @@
 """The pages of the entity filter in LMDB, read and verified for compiled code, and written by a write transaction.
+*Bucket pages* have the slots of names, *block-list pages* their addresses. *Directory* and *fork pages* lead from a
+hash to a bucket page. Stored lists have the free and the *roomy* pages.
 
 On disk: ``bucket_pages`` and ``block_pages`` (u32 page number → page), and ``filter_directory``: the header under
 ``h``, directory pages under ``d`` + u32, fork pages under ``f`` + u32, and three lists of page numbers: free bucket
-pages (``b``), free block-list pages (``l``), block-list pages with room (``r``). A page holds the name of its encoding,
-its number and a CRC-32, which are verified once per view. Damage raises CorruptionError. Opening a filter reads only
-the header.
+pages (``b``), free block-list pages (``l``), and roomy block-list pages (``r``), which have room for more. A page holds
+the name of its encoding, its number and a CRC-32, which are verified once per view. Damage raises CorruptionError.
+Opening a filter reads only the header.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The selection of accepted edges among the asserted edges of a tree (CFT-RAG §2.3).
+"""The selection of accepted edges among the asserted edges of a tree (CFT-RAG §2.3). An edge leads from child to
+parent. It is *cyclic* if it closes a cycle with stronger edges, *redundant* if a longer path leads from its child to
+its parent, and otherwise *accepted*.
 
 In: the edges of one tree, child → parent, and a total order of their strength. Out: for each edge, whether it lies on a
 cycle, and whether it is accepted or the reason why not. The result depends only on the set of asserted edges. No edge
@@ -65,9 +67,23 @@ def classify_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[E
 
 
 def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
-    """Return the edges that lie on a cycle: both ends are in one strongly connected component (Tarjan 1972)."""
+    """Return the edges that lie on a cycle: both ends are in one strongly connected component."""
     parents = _group_parents(edges)
-    component: dict[int, int] = {}  # by node, the first visited node of its component
+    component = _find_components(parents)
+    return {
+        (child, parent)
+        for child, upper_nodes in parents.items()
+        for parent in upper_nodes
+        if component[child] == component[parent]
+    }
+
+
+def _find_components(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Return for each node its strongly connected component, given the parents of every node (Tarjan 1972).
+
+    A component is identified by one of its nodes, the first visited.
+    """
+    component: dict[int, int] = {}
     index: dict[int, int] = {}  # the order in which nodes are visited
     low: dict[int, int] = {}  # the lowest index reached from a node within its component
     open_nodes: list[int] = []  # visited nodes without a component; the recursion is an explicit stack, ``path``
@@ -95,12 +111,7 @@ def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
                 if low[node] == index[node]:
                     while component.get(node) is None:
                         component[open_nodes.pop()] = node
-    return {
-        (child, parent)
-        for child, upper_nodes in parents.items()
-        for parent in upper_nodes
-        if component[child] == component[parent]
-    }
+    return component
 
 
 def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:

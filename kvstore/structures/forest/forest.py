@@ -1,4 +1,6 @@
-"""The entity forest: named trees of entities, asserted as child–parent pairs (CFT-RAG §2).
+"""The entity forest: named trees of entities, asserted as child–parent pairs (CFT-RAG §2). A *node* is an entity in a
+tree. Documents and the user *assert* edges. An asserted edge is *accepted*, or *refused* because it is redundant (a
+longer path exists) or cyclic (it closes a cycle with stronger edges).
 
 In: edges between entities of one tree, each asserted by documents, by the user, or by both. On disk: ``trees`` (id →
 name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
@@ -98,7 +100,10 @@ class WalkStep:
 
 
 class Forest(ViewReader):
-    """The entity forest of one view."""
+    """The entity forest of one view, a snapshot or a write transaction. An edge is a pair of nodes, child and parent.
+    Stored for each edge: its assertions, its status (ACCEPTED, REDUNDANT or CYCLIC) and, if it lies on a cycle, its
+    *strength*: the weakest edges of a cycle are refused.
+    """
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
         """Create a reader of the forest in ``view``, a snapshot or transaction.

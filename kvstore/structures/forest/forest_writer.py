@@ -1,4 +1,6 @@
-"""Changes to the entity forest: added and withdrawn assertions of edges, and the resulting accepted edges and nodes.
+"""Changes to the entity forest: added and withdrawn assertions of edges, and the resulting accepted edges and nodes. An
+*assertion* says that a document or the user places an entity (the child) under another (the parent) in a tree. A *node*
+is an entity in a tree; it exists while it has an edge.
 
 In: assertions of documents and of the user, by tree name and entity. On disk: the tables of
 :mod:`~kvstore.structures.forest.forest`. Out: the added or removed nodes, for the block lists of the entities. The
@@ -23,7 +25,9 @@ NodeEntityPairs = list[tuple[int, int]]
 
 
 class ForestWriter(ViewWriter, Forest):
-    """The entity forest of one write transaction."""
+    """The entity forest of one write transaction. Changes return the nodes that they add or remove, each with its
+    entity, so that the caller can update the addresses of the entities.
+    """
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
         """Create a writer of the forest in ``view``, a write transaction.

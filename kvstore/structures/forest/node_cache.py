@@ -1,7 +1,9 @@
-"""Sentences about nodes of the entity forest, shared by the snapshots of the same commit.
+"""Names of nodes of the entity forest, and sentences about nodes, cached for all snapshots of the same commit. A *node*
+is an entity in a tree. Its sentence lists its nearest ancestors (nodes above it) and descendants (nodes below it).
+``change`` is the number of the commit.
 
-In: a change number. Out: the compiled code's cache of sentences for that state; a sentence is built on first use. It
-lists the nearest relatives of a node: ancestors (nodes above it) and descendants (nodes below it).
+In: a change number. Out: the caches for that state. The forest adds names, and compiled code adds sentences, both on
+first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The accepted edges of the entity forest: the transitive reduction of the asserted edges, kept up to date.
+"""The accepted edges of the entity forest: the transitive reduction of the asserted edges, kept up to date. An edge
+from child to parent is *cyclic* if it closes a cycle with stronger edges, *redundant* if a longer path joins its ends,
+else *accepted*. A *deferred* tree is later classified as a whole.
 
 In: one edge at a time that gains its first assertion, changes its strength, or loses its last assertion. On disk:
 ``edges_up`` and ``edges_down`` (accepted edges), ``refused_up`` and ``refused_down`` (the others, with the reason), and
@@ -81,7 +83,10 @@ class _CachedForest(ViewWriter, Forest):
 
 
 class TransitiveReduction:
-    """The statuses of the edges of a forest (accepted, redundant or cyclic), in one write transaction."""
+    """The statuses of the edges of a forest (accepted, redundant or cyclic), in one write transaction. Edges are
+    classified one by one, and the work in each tree is counted in visited nodes. A tree with too much work is deferred:
+    :meth:`classify_deferred_trees` classifies all of its edges at once.
+    """
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
         """Create the reduction of the forest in ``view``, a write transaction; accepted edges are the reduced graph.

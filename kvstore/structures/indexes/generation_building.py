@@ -1,4 +1,6 @@
-"""Generations of indexes: built, activated, and removed while others read and write.
+"""Generations of indexes: built, activated, and removed while others read and write. A *generation* is the result of
+one build of an index: rows in tables of the store, with keys that begin with its number. A *writing task* is a text,
+such as a summary, for a language model to write for the index.
 
 In: an open environment and a kind of index. On disk: the rows of the next generation, in commits of at most
 :data:`_BATCH_BYTES` bytes. A separate commit then writes its number to the record of the index, and the previous

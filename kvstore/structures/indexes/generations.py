@@ -1,4 +1,6 @@
-"""Kinds of index that are stored in the store itself, one generation at a time.
+"""Kinds of index that are stored in the store itself, one generation at a time. A *generation* is the set of rows of
+one build. A kind *binds* the rows to a state: it returns a reader that omits data missing in that state. A *writing
+task* is a text that a language model may write for an index.
 
 An index that compares documents with each other (topics, communities) is built completely by REFRESH from one state;
 commits of documents do not touch it. It is small, refers to documents, and must be visible in a reader's snapshot, so
@@ -6,8 +8,8 @@ it is stored in tables of the store. REFRESH writes the next generation next to 
 visible effect. A small commit then makes it the generation in use (:mod:`.generation_building`). A reader uses the
 generation that is in use in its snapshot.
 
-A generation never changes, and ids of documents and chunks are never reused. Its content is therefore corrected on
-reading: deleted documents are left out, and a chunk is newer than the generation if its id is at least ``chunk_stop``.
+A generation never changes, and ids of documents and chunks are never reused. So it is corrected on reading: deleted
+documents are left out, and a chunk is newer than the generation if its id is at least ``chunk_stop``.
 """
 
 from __future__ import annotations
@@ -334,15 +336,14 @@ def dump_generation(
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
     """Return the rows of an index, by table, for the logical dump, with ``names`` in place of ids.
 
-    The logical dumps of two stores with the same documents are equal. So the result is empty if the rows are not
-    determined by the documents: if the index was built before the last change, or if a neural model computes the
-    vectors, whose last bits can differ.
+    Stores of the same documents must have equal dumps. The result is therefore empty if the rows can differ between
+    such stores: if the index lags behind the last change, or if a neural model computes the vectors.
     """
     record = Indexes(state.lmdb).get(index_kind)
     if record is None or not index_kind.is_usable(record):
         return {}
-    # The prefixes mean: vectors computed from the text alone ("hashing"), no vectors ("none:"), vectors that the user
-    # passes ("given").
+    # A neural model's vectors can differ in the last bits. "hashing" computes them exactly from the text, "none:" means
+    # no vectors, and "given" means vectors that the user passes.
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
     is_current = record.state["change"] == state.counters.change
     if not (has_exact_vectors and is_current):

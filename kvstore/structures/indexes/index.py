@@ -1,4 +1,6 @@
-"""Kinds of index: the interface that every kind implements, and the records of indexes.
+"""Kinds of index: the interface that every kind implements, and the records of indexes. The record of an index has its
+options and the *tokens* of its trusted files. Every store has an index of an *automatic* kind. The *epoch* grows when a
+repair renumbers ids, so that older files are rejected.
 
 On disk: ``indexes`` (kind → options, and the tokens of the files that belong to this store's history).
 
@@ -191,12 +193,11 @@ class FileIndex(Index, Generic[Content, IndexReader]):
 
 @frozen_dataclass
 class IndexRecord:
-    """The record of an index: its options, the tokens of its files, and its state.
+    """The record of an index: the options that the user set, the random ``tokens`` of its trusted files, and ``state``,
+    plain data of the kind, such as the description of the generation in use.
 
-    ``options`` are those that the user set. A file is read only if it contains one of the ``tokens``, which are random.
     ``is_created`` is false if the index exists only because every store has its kind (automatic). ``epoch`` grows when
-    chunks or entities are renumbered, which invalidates older files. ``state`` is plain data in which the kind stores
-    its state.
+    chunks or entities are renumbered, which invalidates older files.
     """
 
     kind: Index

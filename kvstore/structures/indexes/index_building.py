@@ -1,7 +1,10 @@
-"""Index files: built, extended and renamed into place while others read and write.
+"""Index files: built, extended and renamed into place while others read and write. A file has a random *token*; it is
+trusted only if the record of the index in the store has this token. The *epoch* counts the repairs that renumbered ids;
+a file of an earlier epoch cannot be extended.
 
-In: an open environment and a kind of index. On disk: the index file, and its token in the ``indexes`` table, committed
-before the file is renamed into place. Out: whether a file was built. One thread of one process builds a file at a time.
+In: an open environment and a kind of index. On disk: the index file, and its token in the ``indexes`` table, which is
+committed before the file is renamed into place. Out: whether a file was built. One thread of one process builds a file
+at a time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""The index of kind ``vectors``: HNSW graphs of the vectors of chunks, for dense search in large stores.
+"""The index of kind ``vectors``: HNSW graphs of the vectors of chunks, for dense search in large stores. A *segment* is
+one graph, stored as a *part* of the index file. A *row* is the quantized vector of a chunk. The *coverage* has (change,
+stop) pairs: all chunks with ids below stop at that change number.
 
-On disk: segments (parts of the index file), and their coverage (see :mod:`..vectors.vector_cache`). Each segment has
-the codes of chunks in order of their ids, with links between near ones if there are many. New chunks become a segment,
-merged with the last segments while these are less than :data:`_GROWTH_FACTOR` times as large. The number of segments,
-and the number of times a chunk is written, therefore grow with the logarithm of the chunks (the logarithmic method,
-Bentley and Saxe 1980). A snapshot is held for one batch at a time. :mod:`.vector_search` searches the segments.
+On disk: the segments, and their coverage (see :mod:`..vectors.vector_cache`). Each segment has its rows in order of the
+chunk ids, with links between near ones if there are many. New chunks become a segment, merged with the last segments
+while these are less than :data:`_GROWTH_FACTOR` times as large. The number of segments, and the number of times a chunk
+is written, therefore grow with the logarithm of the chunks (the logarithmic method, Bentley and Saxe 1980). A snapshot
+is held for one batch at a time. :mod:`.vector_search` searches the segments.
 """
 
 from __future__ import annotations
@@ -56,9 +58,8 @@ _GROWTH_FACTOR = 2
 
 @frozen_dataclass
 class ChunkSegments:
-    """Segments of chunk codes read from their file, in order of the chunks.
-
-    ``newer_vectors`` caches vectors of chunks added after the file was built. ``parts`` are the files of the segments.
+    """The content of a file of the ``vectors`` index: its segments in order of the chunks, their ``parts`` (files), and
+    their coverage. ``newer_vectors`` caches vectors of chunks added after the file was built.
     """
 
     segments: Sequence[HnswGraph]
@@ -258,14 +259,7 @@ def _plan_merge(state: State, old_segments: ChunkSegments | None, options: _Buil
     must_rebuild = old_segments.options != options or num_deleted > MAX_DELETED_SHARE * len(old_segments)
     if old_segments.stop >= state.counters.next_chunk and not must_rebuild:
         return None
-    # Merge the new chunks with the last segments, as long as these are not much larger than the merged ones.
-    num_unchanged, merged_size = len(old_segments.segments), num_new
-    while num_unchanged:
-        last_size = len(old_segments.segments[num_unchanged - 1])
-        if not must_rebuild and last_size >= _GROWTH_FACTOR * merged_size:
-            break
-        num_unchanged -= 1
-        merged_size += last_size
+    num_unchanged = 0 if must_rebuild else _count_unchanged(old_segments.segments, num_new)
     merged_segments = old_segments.segments[num_unchanged:]
     try:
         for segment in merged_segments:
@@ -285,6 +279,21 @@ def _plan_merge(state: State, old_segments: ChunkSegments | None, options: _Buil
     stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old_segments.stop)], np.uint64)
     live_rows = [segment.select(np.isin(segment.labels, stored_ids)) for segment in rows]
     return _MergePlan(merged_rows=live_rows, coverage=(CoveredRange(state.counters.change, old_segments.stop),))
+
+
+def _count_unchanged(segments: Sequence[HnswGraph], num_new: int) -> int:
+    """Return how many of the first ``segments`` are not merged with ``num_new`` new vectors.
+
+    From the last one on, a segment is merged while it is less than _GROWTH_FACTOR times as large as all that is merged.
+    """
+    num_unchanged, merged_size = len(segments), num_new
+    while num_unchanged:
+        last_size = len(segments[num_unchanged - 1])
+        if last_size >= _GROWTH_FACTOR * merged_size:
+            break
+        num_unchanged -= 1
+        merged_size += last_size
+    return num_unchanged
 
 
 def _read_new_rows(

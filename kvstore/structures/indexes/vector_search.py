@@ -1,9 +1,11 @@
-"""Dense search over the chunks of one state, with the ``vectors`` index or by comparing all.
+"""Dense search over the chunks of one state, with the ``vectors`` index or by comparing all. The index has *segments*:
+graphs of quantized vectors, which only propose candidates. Batches of vectors, as pairs (chunk ids, vectors), are
+cached for all states, so they can have chunks that this state lacks.
 
 In: a state of the store (a snapshot or a write transaction) and a unit vector. In memory, shared by the threads of a
 process: vectors read before, and the index file while it has its name. Out: chunks of the state, best first, in the
-order of :mod:`..ranking`. The graph only proposes candidates, which are compared again. Vectors cached in one state are
-corrected for every other: new chunks are read, and chunks that the state does not have are left out.
+order of :mod:`..ranking`. Candidates are compared again. Cached vectors are corrected for the state: new chunks are
+read, and chunks that the state does not have are left out.
 """
 
 from __future__ import annotations

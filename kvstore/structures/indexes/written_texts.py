@@ -1,4 +1,5 @@
-"""Texts written by a language model, stored by a digest of their sources.
+"""Texts written by a language model, stored by a *digest* of the sources that they were written from. The *value* of a
+text is plain data: fields such as its title and summary, and often its vector.
 
 In: the digest of the sources, and the text written from them. On disk: ``written`` (digest → kind of index, model,
 time, plain data). Out: the same data. Such a text costs money and cannot be reproduced, so it outlives the index

@@ -1,4 +1,6 @@
-"""Aliases: user statements that one name means the entity of another name.
+"""Aliases: user statements that one name means the entity of another name. The *key* of a name is its normal form. A
+name *resolves* to the last known name to which its aliases lead, the *display name*. A name is *known* if the entity
+filter has an entry for it: an entity id and counts.
 
 In: statements "this name means that entity", each an ``alias`` (which also makes the name known) or a ``merge`` (of two
 known names). On disk: ``aliases`` (normal form of the name → the statement) and ``alias_members`` (normal form of the
@@ -47,9 +49,8 @@ class Alias:
 
 
 class Identity(NamedTuple):
-    """The entity that a known name resolves to by aliases.
-
-    ``names`` are all its known names, each with its filter entry, the display name first.
+    """The entity that a known name resolves to by aliases: all its known names, each with its filter entry, the display
+    name first.
     """
 
     names: tuple[tuple[str, FilterEntry], ...]

@@ -1,4 +1,6 @@
-"""Entities: the names a store knows, and their introductions: the statements that make a name known.
+"""Entities: the names a store knows, and their introductions: the statements that make a name known. A *slot* of an
+entity counts the introductions of its name with one spelling and one kind (such as title or alias). Documents refer to
+a slot by its index. The *key* is the normal form of the name.
 
 On disk: ``entities`` (block of ids → for each id its slots: spellings and kinds with counts of introductions),
 ``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
@@ -54,10 +56,9 @@ _FREE_SLOT = ["", 0, 0]
 
 @dataclass(slots=True)
 class EntityRecord:
-    """The introductions of an entity (statements that make its name known), counted in slots by spelling and kind.
-
-    ``row`` is stored: the spelling, the number of the kind, and the count of each slot, one after the other.
-    Documents refer to slots by position, so a slot keeps its position while it is in use.
+    """The introductions of an entity, counted in slots by spelling and kind. ``row`` is stored: three fields for each
+    slot, the spelling, the number of the kind and the count. A free slot has an empty spelling and the count 0. A slot
+    keeps its position while it is in use, because documents refer to it.
     """
 
     row: EntityRow = field(default_factory=list)
@@ -207,7 +208,9 @@ def _make_corruption_error(key: bytes, error: ValueError) -> CorruptionError:
 
 
 class Entities(ViewReader):
-    """The entities of one view, a snapshot or a write transaction."""
+    """The entities of one view, a snapshot or a write transaction. The records of :data:`ENTITIES_PER_BLOCK`
+    consecutive ids are stored together, as a *block*.
+    """
 
     def get(self, entity: int) -> EntityRecord:
         """Return the record of an entity that must exist; raise CorruptionError if it does not."""

@@ -1,4 +1,6 @@
-"""Mentions: occurrences of entities, by chunk and by document, and their recognition in a text.
+"""Mentions: occurrences of entities, by chunk and by document, and their recognition in a text. The *abstract* of a
+title or heading is a summary of the text below it. A *rank* orders the places of an entity, the best (lowest) first.
+*Folded* text is in normal form, with the offsets in the original.
 
 On disk: ``mentions`` (chunk → occurrences in its text) and ``place_mentions`` (document → occurrences in its title and
 headings), each a list with three numbers per occurrence. Damage raises CorruptionError.
@@ -233,10 +235,8 @@ def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: in
 
 
 class HeadedAbstract(NamedTuple):
-    """A title or heading, its normal form, and the abstract below it.
-
-    ``whole_rank`` is the rank of the abstract for an entity whose name is the whole heading. ``part_rank`` is its rank
-    for an entity whose name is only a part of the heading.
+    """A title or heading, its normal form (``key``), and the abstract of the text below it. The rank of the abstract is
+    ``whole_rank`` for an entity whose name is the whole heading, and ``part_rank`` for one whose name is a part of it.
     """
 
     text: str

@@ -1,4 +1,6 @@
-"""C-HNSW: one graph over all layers of a hierarchy of unit vectors (ArchRAG, arXiv 2502.09891, section 3.1.3).
+"""C-HNSW: one graph over all layers of a hierarchy of unit vectors (ArchRAG, arXiv 2502.09891, section 3.1.3). Layer 0
+has the most nodes; each node may have a parent in the next layer. *Links* join near nodes. A small graph has no links,
+and a search compares all of its nodes.
 
 In: the vectors of each layer, the widest first, the parent of each node in the next layer, and a digest of each node's
 name. Out: named arrays for an index file, and the nearest nodes of every layer in one descent. The search uses the

@@ -1,9 +1,10 @@
-"""Graphs of near neighbors over codes: hierarchical navigable small worlds (Malkov and Yashunin 2018).
+"""Graphs of near neighbors: hierarchical navigable small worlds (Malkov and Yashunin 2018). A *row* is a unit vector,
+quantized: a *code* (one byte per component), a *scale* that restores length 1, and a *label* (chunk id, ascending). A
+*group* is a run of GROUP_SIZE chunk ids, all of one document.
 
-In: unit vectors with ascending 64-bit labels, quantized to one byte per component. Out: named arrays for an index file,
-and approximately the labels of largest cosine. A search follows the links, or compares every code if there are none. It
-uses the arrays in place, read or memory-mapped. The kernel ``kvstore_cext.hnsw`` documents how graphs are built and
-searched.
+In: unit vectors with labels. Out: named arrays for an index file, and approximately the labels of largest cosine. A
+search follows the links between near rows, or compares every code if there are none. It uses the arrays in place, read
+or memory-mapped. The kernel ``kvstore_cext.hnsw`` documents how graphs are built and searched.
 """
 
 from __future__ import annotations
@@ -209,7 +210,9 @@ def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
 
 
 class HnswBuilder:
-    """Links rows to a graph."""
+    """Links rows to a graph, one after the other. Each row is in the lowest layer, and in a number of upper layers that
+    depends on its label. Lists of links have a fixed length and are padded with NONE.
+    """
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
         """Create a builder that links ``rows``. The first rows are those of ``base``, the graph to extend, if any.

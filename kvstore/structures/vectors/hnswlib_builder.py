@@ -1,4 +1,6 @@
-"""Graphs built by hnswlib, in the arrays that kvstore searches.
+"""Graphs built by hnswlib, in the arrays that kvstore searches. A *row* is a quantized vector; hnswlib numbers the rows
+as *nodes* in another order. All rows are in the lowest layer, and few of them also in upper layers. hnswlib stores the
+links of a node in a layer as a count and node numbers.
 
 In: rows of codes. hnswlib links the vectors that the codes represent, with a thread per core. Out: an
 :class:`~.hnsw.HnswGraph`, as from :class:`~.hnsw.HnswBuilder`, which is searched without hnswlib. Threads link the rows
@@ -59,12 +61,12 @@ class HnswlibBuilder:
         # The offset of the upper layers of each row among those of all rows, and their total number.
         upper_offsets = np.concatenate((np.zeros(1, np.uint32), heights.cumsum(dtype=np.uint32)))
         # hnswlib stores the lists of the upper layers in the order of the nodes; reorder them by row.
-        layers = state["link_lists"].view(np.uint8).reshape(-1, state["size_links_per_element"])
-        nodes_by_row = rows_by_node.argsort()
-        first_layers = np.concatenate((np.zeros(1, np.int64), state["element_levels"][:count].cumsum(dtype=np.int64)))
+        upper_lists = state["link_lists"].view(np.uint8).reshape(-1, state["size_links_per_element"])
+        first_lists = np.concatenate((np.zeros(1, np.int64), state["element_levels"][:count].cumsum(dtype=np.int64)))
         layer_indexes = np.arange(upper_offsets[-1]) - np.repeat(upper_offsets[:-1].astype(np.int64), heights)
-        order = np.repeat(first_layers[nodes_by_row], heights) + layer_indexes
-        starts, packed_links = pack_links(links, upper_offsets, _read_links(layers[order], rows_by_node))
+        nodes_by_row = rows_by_node.argsort()
+        list_order = np.repeat(first_lists[nodes_by_row], heights) + layer_indexes
+        starts, packed_links = pack_links(links, upper_offsets, _read_links(upper_lists[list_order], rows_by_node))
         entry_row = int(rows_by_node[state["enterpoint_node"]]) if count else 0
         return make_linked_graph(self._rows.select(slice(0, count)), starts, packed_links, entry_row)
 

@@ -1,10 +1,10 @@
-"""An in-memory cache of chunk vectors.
+"""An in-memory cache of chunk vectors. A *batch* is a pair of chunk ids and their vectors. A *coverage* is a list of
+(change, stop) pairs: the cache has every chunk with an id below ``stop`` that the store had at the change number
+``change``. It can also have chunks that the reading state lacks.
 
-In: the vectors of one state, read once, and the new vectors of later states. Out: all vectors of a state. They may
-include vectors of chunks that the state does not have. A coverage describes the content of the cache. It is a list of
-(change, stop) pairs: the cache has every chunk with an id below ``stop`` that the store had at ``change``. Ids only
-grow and a chunk never changes, so the cache also has the chunks below ``stop`` of any later state. The other chunks of
-that state begin at ``stop``. Deleted chunks stay cached for the states that still have them.
+In: the vectors of one state, read once, and the new vectors of later states. Out: all vectors of a state. Ids only grow
+and a chunk never changes, so the cache also has the chunks below ``stop`` of any later state. The other chunks of that
+state begin at ``stop``. Deleted chunks stay cached for the states that still have them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Vectors of one space, in page-like blocks of rows: of chunks, or of data that a system derives from documents.
+"""Vectors of one space, in blocks of rows: of chunks, or of data that a system derives from documents. The *location*
+of a vector is a block number and a row. A deletion frees the row, and a later vector takes it. A *quantized* space
+stores a vector as a *code* (one byte per component) and a scale.
 
 In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``vectors`` (block number
-→ header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and no
-other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers of
-at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: the
-vectors at some locations, or all. A block that fails its checksum or has a different dimension raises CorruptionError.
+→ header, ids, matrix) and ``vector_space`` (block number → number of free rows). No row moves when another is freed.
+The record that owns a vector stores its location. The components of a code are at most 127 in magnitude, and the scale
+restores unit length; quantizing a vector again gives the same row. Out: the vectors at some locations, or all. A block
+that fails its checksum or has a different dimension raises CorruptionError.
 """
 
 from __future__ import annotations
