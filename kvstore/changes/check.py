@@ -151,7 +151,8 @@ class _Checker:
         Also sums the hashes of the postings of each chunk, to compare them later with the text of the chunk.
         """
         previous_term, previous_chunk, previous_length = b"", -1, 0
-        # Counts are stored only for terms with several blocks, so a first block is counted when the second is read.
+        # The postings of a term are stored in blocks. Counts are stored only for terms with several blocks, so a first
+        # block is counted when the second is read.
         num_postings: Counter[bytes] = Counter()
         num_blocks: Counter[bytes] = Counter()
         for term, block in self._state.postings.scan():
@@ -370,7 +371,7 @@ class _Checker:
         A fact makes its names known (it introduces them), so an unknown name is a fault. Introductions are counted by
         entity, spelling and kind of name, for the check of the entities.
         """
-        if isinstance(fact, DocumentFact):
+        if isinstance(fact, DocumentFact):  # its records are keyed by the id of the document
             for row_key, _ in self._state.lmdb.scan(fact.tables[0]):
                 document = U64.unpack(row_key)[0]
                 if document not in self._sizes:

@@ -139,15 +139,7 @@ def complete_pending(
     for document in derive_documents(pending.new_documents, state.settings):
         pending.documents[document.document.key] = document
     derivations = list_maintained_derivations(state.lmdb)
-    # The kinds of changed facts on which derived parts or the embedding texts of chunks depend.
-    relevant_facts = {
-        name for stored_derivation in derivations for name in stored_derivation.derivation.facts
-    } & pending.facts.keys()
-    relevant_facts |= {fact.name for fact in list_context_facts(state.settings)}
-    facts_by_key: dict[str, dict[str, Any]] = {}
-    for name in relevant_facts:
-        for key, value in pending.facts[name].items():
-            facts_by_key.setdefault(key, {})[name] = value
+    facts_by_key = _collect_relevant_facts(pending, state.settings, derivations)
     facts_of_new_documents = {
         key: {name: value for name, value in document_facts.items() if value is not None}
         for key, document_facts in facts_by_key.items()
@@ -163,6 +155,23 @@ def complete_pending(
     pending.parts = {}
     if changed_facts:
         pending.parts = _derive_parts_from_changed_facts(state, derivations, changed_facts, embed, find_vectors)
+
+
+def _collect_relevant_facts(
+    pending: PendingChanges, settings: FixedSettings, derivations: Sequence[StoredDerivation]
+) -> dict[str, dict[str, Any]]:
+    """Return the changed facts on which derived parts or vectors of chunks depend, by document key and kind of fact.
+
+    The value of a deleted fact is None.
+    """
+    relevant_kinds = {name for stored_derivation in derivations for name in stored_derivation.derivation.facts}
+    relevant_kinds &= pending.facts.keys()
+    relevant_kinds |= {fact.name for fact in list_context_facts(settings)}
+    facts_by_key: dict[str, dict[str, Any]] = {}
+    for kind in relevant_kinds:
+        for key, value in pending.facts[kind].items():
+            facts_by_key.setdefault(key, {})[kind] = value
+    return facts_by_key
 
 
 def _derive_parts_from_changed_facts(

@@ -62,10 +62,9 @@ class DocumentContentWriter:
             vectors.flush()
 
     def store(self, pending: PendingDocument) -> tuple[DocumentRecord, list[Section]]:
-        """Write and count a new document, and return its record and sections.
+        """Write and count a new document with its chunks, abstracts and parts; return its record and sections.
 
-        The parts of the document are also written. A part is the data that a derivation, such as the splitting into
-        sentences, computes from one document. Parts of a derivation that is being dropped are not written.
+        Parts of a derivation that is being dropped are not written.
         """
         extracted, counters = pending.extracted, self._counters
         # Chunks are numbered in groups, one per leaf abstract (lowest summary); _store_abstracts advances next_group.
@@ -161,10 +160,10 @@ class DocumentContentWriter:
         self._counters.chunks -= len(chunks)
 
     def replace_parts(self, key: str, new_parts: Mapping[str, EmbeddedPart]) -> None:
-        """Replace parts of a stored document whose facts changed; a part is what a derivation computes from a document.
+        """Replace the parts of a stored document that depend on changed facts; do nothing if the document is missing.
 
         ``key`` is the document's key, and ``new_parts`` has the new parts by the label (name and options) of their
-        derivation. Does nothing if the document is missing.
+        derivation.
         """
         record = self.documents.find_by_key(key)
         for stored_derivation, part_writer in self._derived_writers:

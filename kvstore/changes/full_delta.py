@@ -71,8 +71,8 @@ def iter_full_deltas(state: State, documents: Iterable[DocumentRecord]) -> Itera
 def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
     """Return a function that takes the id of a document, and returns its derived parts by name of the derivation.
 
-    A part is what a derivation computes from one document, such as a list of sentences. Only the derivations that every
-    store maintains are included, not the derivations of indexes.
+    A part is what a derivation computes from one document, such as a list of sentences. Only derivations that every
+    store maintains are included, not derivations of indexes.
     """
     derivations = [derivation for system in list_systems_with_own_derivations() for derivation in system.derivations]
     parts_by_derivation = {derivation.name: state.get_derived_parts(derivation) for derivation in derivations}

@@ -97,9 +97,9 @@ class _NewNames:
 
 
 class Linker:
-    """Links names with the chunks and headings that mention them, during one set of changes.
-
-    Mentions are written immediately, and addresses in :meth:`flush`.
+    """Links names with the chunks and headings that mention them, during one set of changes. It writes mentions
+    immediately, and collects the addresses of entities for :meth:`flush` and the changes for derived structures for
+    :meth:`build_delta`.
     """
 
     def __init__(self, state: State, mentions: MentionWriter, fingerprints: FingerprintCache) -> None:

@@ -14,10 +14,9 @@ from ..structures.names.entities import EntityRecord, EntityWriter
 
 
 class NameChanges:
-    """The introductions that one set of changes adds and withdraws, by name; written once at the end.
-
-    An introduction is a statement that makes a name known. It has a spelling and a kind (the rule that found the name).
-    A slot of a name's record counts the introductions with one spelling and kind.
+    """The introductions that one set of changes adds and withdraws, by name; written once at the end. An introduction
+    is a statement that makes a name known. It has a spelling and a kind (the rule that found the name). A *slot* of a
+    name's record counts the introductions with one spelling and kind.
     """
 
     def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
@@ -55,8 +54,7 @@ class NameChanges:
     def withdraw_all(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
         """Record that documents no longer make names known; return the key (normal form) of each entity.
 
-        ``introductions`` are pairs of an entity and the index of a slot in its record. A slot counts the statements
-        that make the name known with one spelling and kind.
+        ``introductions`` are pairs of an entity and the index of a slot in its record.
         """
         self._load_records([entity for entity, _ in introductions])
         for entity, slot in introductions:
@@ -66,7 +64,7 @@ class NameChanges:
     def find_unintroduced(self) -> dict[int, str]:
         """Return the names that the changes make unknown, as keys (normal forms) by entity.
 
-        For these names, no introduction (a statement that makes a name known) remains stored, and none is added.
+        For these names, no introduction remains stored, and none is added.
         """
         return {
             entity: key
@@ -85,9 +83,8 @@ class NameChanges:
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
         """Count the new introductions in the records of their names, and write all changed records of known names.
 
-        An introduction is a statement that makes a name known. A slot of a record counts the introductions with one
-        spelling and kind; :attr:`slots` is set to the indexes of these slots. ``new_ids`` has the entities of new
-        names, by key (normal form). Returns the entities of the introduced names, new or not, by key.
+        ``new_ids`` has the entities of new names, by key (normal form). Returns the entities of the introduced names,
+        new or not, by key. Sets :attr:`slots` to the slots that count the new introductions.
         """
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())

@@ -46,10 +46,9 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
-    """Yield a sentence for each fault of the data of all derivations, and of its vectors.
+    """Yield a sentence for each fault of the parts of all derivations, and of their vectors.
 
-    A derivation computes data from each document, its part, such as a list of sentences. ``documents`` are the ids of
-    all stored documents.
+    ``documents`` are the ids of all stored documents.
     """
     for stored_derivation in list_stored_derivations(state.lmdb):
         yield from _check_derivation(state, stored_derivation, documents)
@@ -58,7 +57,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
 def _check_derivation(state: State, stored_derivation: StoredDerivation, documents: Collection[int]) -> Iterator[str]:
     """Yield a sentence for each fault of the parts of one derivation, and of the vectors of the texts in its parts.
 
-    A part is what the derivation computes from one document. ``documents`` are the ids of all stored documents.
+    ``documents`` are the ids of all stored documents.
     """
     parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
     used_counts: list[int] = []  # the number of used rows of each block of vectors
@@ -89,8 +88,7 @@ def _check_part(
 ) -> Iterator[str]:
     """Yield a sentence for each fault of ``part``, which must follow from the text of the document with this id.
 
-    A part is what a derivation computes from one document, such as a list of sentences. Also yields a fault if
-    ``num_vectors``, the number of stored vectors, differs from the number of texts in the part.
+    Also yields a fault if ``num_vectors``, the number of stored vectors, differs from the number of texts in the part.
     """
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)

@@ -57,7 +57,7 @@ _DATE_PATTERN = re.compile(
 )
 #: The beginning of a sentence that says what something is: "A tea bush is a", "Assam means the".
 _DEFINITION_PATTERN = re.compile(
-    r"^(?:An? )?((?:[\w'’./-]+ ){0,3}[\w'’./-]+) (?:is|are|was|were|means|refers to) (?:a|an|the|one of)\b"
+    r"^(?:An? )?(?P<subject>(?:[\w'’./-]+ ){0,3}[\w'’./-]+) (?:is|are|was|were|means|refers to) (?:a|an|the|one of)\b"
 )
 #: A sentence with an auxiliary verb, or with a word in -s before a function word, which is likely to be a verb:
 #: "The lock must be oiled weekly", "The pump moves the water". The groups are the subject, the verb and the rest.
@@ -338,8 +338,8 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
         # Later in a paragraph, only an indefinite article marks a definition.
         can_define = sentence_index == 0 or sentence.startswith(("A ", "An "))
         definition = _DEFINITION_PATTERN.match(sentence) if can_define else None
-        if definition and _is_name(definition[1]):
-            yield _AskableFact("definition", key, subject=definition[1], attribute="", start=start, end=end)
+        if definition and _is_name(definition["subject"]):
+            yield _AskableFact("definition", key, subject=definition["subject"], attribute="", start=start, end=end)
         elif match := _STATEMENT_PATTERN.match(sentence):
             subject, verb, attribute = match.groups()
             if _is_name(_ARTICLE_PATTERN.sub("", subject)) and len(list_content_words(attribute)) >= 2:

@@ -65,7 +65,7 @@ class PluginGroup(Generic[Converted]):
 
         ``get_reserved_names`` returns kvstore's own names, which no package can replace. ``convert`` converts the
         object of a package's entry point to the object that kvstore uses. For an invalid object it raises a PluginError
-        whose message is a sentence without a subject.
+        that says what is wrong with it; the message becomes the ``problem`` of the plugin.
         """
         self._kind = kind
         self._get_reserved_names = get_reserved_names

@@ -290,18 +290,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     chunk_texts = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
     sentences = [_get_sentences_by_span(text, chunk, byte_offsets) for chunk in chunked.chunks]
     tree = AbstractTreeBuilder(chunked.sections, chunked.chunks, sentences, chunk_texts, stem).build()
-    # The stored offsets are in bytes; those of ``chunked`` are in characters.
-    sections = [
-        Section(
-            level=heading.level,
-            title=heading.title,
-            parent=heading.parent,
-            start=int(byte_offsets[heading.start]),
-            end=int(byte_offsets[heading.end]),
-            abstract=abstract_index,
-        )
-        for heading, abstract_index in zip(chunked.sections, tree.section_nodes, strict=True)
-    ]
+    sections = _build_sections(chunked, tree)
     structural_relations = _list_structural_relations(chunked)
     # A name that cannot be an entity, such as one of too many words, has no relations.
     relations = [
@@ -312,17 +301,10 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     names = [*_find_names(chunked, settings), *_iter_relation_names(structural_relations), *prose.iter_names()]
     introductions = collect_introductions(names, settings.name_words, document.key)
     introductions = _drop_absent_names(introductions, relations, chunked, settings)
-    extracted = _make_extracted(
-        document,
-        sections=sections,
-        tree=tree,
-        introductions=introductions,
-        relations=relations,
-        language=chunked.language,
-    )
+    chunk_drafts: list[ChunkDraft] = []
     for chunk, body in zip(chunked.chunks, chunk_texts, strict=True):
         term_counts = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), body, stem)
-        extracted.chunks.append(
+        chunk_drafts.append(
             ChunkDraft(
                 start=int(byte_offsets[chunk.start]),
                 end=int(byte_offsets[chunk.end]),
@@ -332,7 +314,31 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
                 length=sum(term_counts.values()),
             )
         )
-    return extracted
+    return _make_extracted(
+        document,
+        sections=sections,
+        chunks=chunk_drafts,
+        tree=tree,
+        introductions=introductions,
+        relations=relations,
+        language=chunked.language,
+    )
+
+
+def _build_sections(chunked: ChunkedDocument, tree: AbstractTree) -> list[Section]:
+    """Return the sections of a document as they are stored: with spans in bytes, and with their nodes in ``tree``."""
+    byte_offsets = chunked.byte_offsets  # the spans of ``chunked`` are in characters
+    return [
+        Section(
+            level=heading.level,
+            title=heading.title,
+            parent=heading.parent,
+            start=int(byte_offsets[heading.start]),
+            end=int(byte_offsets[heading.end]),
+            abstract=node_index,
+        )
+        for heading, node_index in zip(chunked.sections, tree.section_nodes, strict=True)
+    ]
 
 
 def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:

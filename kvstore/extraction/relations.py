@@ -86,9 +86,8 @@ def extract_statements(sentence: Sentence) -> list[StatedRelation]:
 
 
 class _SentenceRelations:
-    """The rules, applied to one sentence.
-
-    ``find_statements`` yields the statements. The other methods take indexes of words in the sentence.
+    """The rules, applied to one sentence. ``find_statements`` yields the statements; the other methods take indexes of
+    words. The *frames* of a verb are the patterns by which it states relations, such as "X belongs to Y".
     """
 
     def __init__(self, sentence: Sentence) -> None:
@@ -145,10 +144,7 @@ class _SentenceRelations:
         return lemma if lemma in VERB_FRAMES else ""
 
     def _find_verb_relations(self, verb: int) -> Iterator[StatedRelation]:
-        """Yield the relations that a verb states between its subjects and its objects or prepositional complements.
-
-        A frame of :data:`VERB_FRAMES` is a pattern by which the verb states a relation, such as "X belongs to Y".
-        """
+        """Yield the relations that a verb states between its subjects and its objects or prepositional complements."""
         factuality = compute_factuality(self._sentence, verb)
         if not factuality:  # the clause is negated or doubted
             return

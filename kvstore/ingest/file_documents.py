@@ -134,10 +134,7 @@ def make_failure(place: str, error: Exception | str) -> Failure:
 
 
 def split_into_batches(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
-    """Yield the (file number, item) pairs in batches that are large enough to extract efficiently.
-
-    An item is a document, a fact, a failure or a skipped part of a file, or None at the end of the file.
-    """
+    """Yield the (file number, item) pairs in batches that are large enough to extract efficiently."""
     batch: list[ReadItem] = []
     num_bytes = 0
     for file_number, item in items:

@@ -365,15 +365,13 @@ class _IngestRun:
     def _resolve_duplicate_key(
         self, file_document: FileDocument, earlier_document: _SeenDocument, visit: FileVisit
     ) -> FileDocument | None:
-        """Return a document of the file ``visit`` under another key (``other_key``); ``earlier_document`` has its key.
+        """Return a document of the file ``visit`` under its ``other_key``, because ``earlier_document`` has its key.
 
         Returns None if the document cannot be stored now:
 
         - It is the same as the earlier document. It is counted as skipped.
         - Its content was not read, because the store had it. It is deferred: the file is read again at the end.
         - Its other key is missing, or used too. It is a failure, and the next ingest reads the file again.
-
-        In all cases, ``visit`` records whether the earlier document is in another file.
         """
         # The outcome for this document depends on that file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier_document.location == visit.location

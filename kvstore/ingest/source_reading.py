@@ -72,8 +72,8 @@ class SourceReader:
     def iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
         """Yield the items of each source (file) in order, and None at the end of each source.
 
-        An item is an extracted document, a fact, a failure or a skipped part of the file. The caller advances the
-        generator once more after the last source, which releases the workers.
+        The documents are extracted. The caller advances the generator once more after the last source, which releases
+        the workers.
         """
         if not sources:
             return
@@ -91,8 +91,7 @@ class SourceReader:
     ) -> Generator[FileItem | None, None, None]:
         """Yield the items of each source, which workers read, and None at its end.
 
-        An item is an extracted document, a fact, a failure or a skipped part of the file. The settings of a new store
-        are chosen before the first item. One more None follows the last source, so that the caller can commit while the
+        The documents are extracted. One more None follows the last source, so that the caller can commit while the
         workers are released. If ``num_workers`` is None, the engine runs as many workers as it can. If ``embed``, they
         also compute vectors, if possible.
         """
@@ -112,8 +111,7 @@ class SourceReader:
     def _iter_in_process(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
         """Read the sources in this process; yield the items of each source, and None at its end.
 
-        An item is an extracted document, a fact, a failure or a skipped part of the file. The settings of a new store
-        are chosen before the first item.
+        The documents are extracted. The settings of a new store are chosen before the first item.
         """
         items = self._read_sources(sources)
         first_items: list[ReadItem] = []
@@ -171,7 +169,7 @@ class SourceReader:
     def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
         """Read the sources; yield (index of the source, item) for each item, and (index, None) at the source's end.
 
-        An item is a document that is not yet extracted, a fact, a failure or a skipped part of the file.
+        New documents are not extracted yet.
         """
         for source_index, source in enumerate(sources):
             for item in read_documents(source, self._format, self._options, self.get_stored_digest):

@@ -286,9 +286,9 @@ class Worker:
     def run_task(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> None:
         """Process the files of a task and send the results.
 
-        ``task`` has the number of each file, the number of its items (documents, facts, failures, skipped parts) that
-        the ingesting process already has, and the source. The message ``begin``, with the number of a file, is sent
-        when the file is read, and ``busy`` when items are processed, which can be of several files.
+        ``task`` has the number of each file, the number of its items that the ingesting process already has, and the
+        source. The message ``begin``, with the number of a file, is sent when the file is read, and ``busy`` when items
+        are processed, which can be of several files.
         """
         settings = self._job.settings
         delivery: Future[None] | None = None
@@ -312,8 +312,8 @@ class Worker:
     def _iter_items(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
         """Yield (file number, item) for the files of a task, without items that the ingesting process already has.
 
-        An item is a new document, a fact, a failure or a skipped part; None ends a file. The message ``begin`` is sent
-        before each file, and ``absent`` for a file that this worker cannot see.
+        None ends a file. The message ``begin`` is sent before each file, and ``absent`` for a file that this worker
+        cannot see.
         """
         for file_number, num_received, source in task:
             self._send_message(("begin", file_number))
@@ -331,7 +331,7 @@ class Worker:
     def _add_derived_data(self, derivations: Sequence[StoredDerivation], item: FileItem | None) -> FileItem | None:
         """Return a document with the data, such as sentence lists, that the derivations of the store compute from it.
 
-        Other items of a file (facts, failures, skipped parts, None at its end) are returned unchanged.
+        Any other item, and None at the end of a file, is returned unchanged.
         """
         if isinstance(item, FileDocument) and item.extracted:
             return replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))

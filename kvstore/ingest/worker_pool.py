@@ -61,7 +61,9 @@ class _WatchedWorker:
 
 
 class WorkerPool:
-    """A pool of workers that share a list of sources; as a context manager, it ends them on exit."""
+    """A pool of workers that share a list of sources; as a context manager, it ends them on exit. A busy worker can
+    already have its next task.
+    """
 
     def __init__(self, job: Job, sources: Sequence[Source], engine: Engine, limits: Limits) -> None:
         """Split ``sources`` into tasks of a job; ``engine`` starts workers, within ``limits``, at the first request."""
@@ -248,28 +250,28 @@ class WorkerPool:
         if next_task:
             # Reassign the next task unchanged: if one of its files killed the worker, the next worker dies at it too.
             self._tasks.appendleft(next_task)
-        unfinished_files = {file.number: file for file in task}
         if not worker.is_ready or worker.is_loading:
             self._num_failed_starts += 1
             if self._num_failed_starts > self._engine.max_failed_starts:
                 raise self._build_start_error(reason, worker)
-            if unfinished_files:
-                self._tasks.appendleft(list(unfinished_files.values()))
+            if task:
+                self._tasks.appendleft(task)
             return
-        if culprit is None and not next_task and len(unfinished_files) == 1:
-            (single_file_number,) = unfinished_files
-            self._num_crashes[single_file_number] += 1
-            if self._num_crashes[single_file_number] >= self._engine.max_attempts:
-                culprit = single_file_number
-        if culprit in unfinished_files:
-            failed_file = unfinished_files.pop(culprit)
+        if culprit is None and not next_task and len(task) == 1:  # a file that was alone
+            (single_file,) = task
+            self._num_crashes[single_file.number] += 1
+            if self._num_crashes[single_file.number] >= self._engine.max_attempts:
+                culprit = single_file.number
+        failed_file = next((file for file in task if file.number == culprit), None)
+        other_files = [file for file in task if file.number != culprit]
+        if failed_file is not None:
             self._fail_file(failed_file.source, failed_file.number, reason)
-            if unfinished_files:
-                self._tasks.appendleft(list(unfinished_files.values()))
+            if other_files:
+                self._tasks.appendleft(other_files)
         else:
             # The worker reads one file while it extracts and embeds others, so each file is retried in its own task.
-            self._isolated_files |= unfinished_files.keys()
-            self._tasks.extendleft([single_file] for single_file in reversed(unfinished_files.values()))
+            self._isolated_files.update(file.number for file in other_files)
+            self._tasks.extendleft([file] for file in reversed(other_files))
 
     def _make_resumed_task(self, task: WorkerTask) -> WorkerTask:
         """Return the task with the number of items received of each file, so that its next worker omits these items."""

@@ -1,4 +1,6 @@
 """Files of texts about stored documents, written by a language model or the user: ``INGEST ... AS`` a kind of text.
+Each line is a JSON object with the key of a document and a list of texts about it. It becomes a *fact* about the
+document.
 
 In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``, and has a
 list of texts in the field named like the kind, such as ``units``; ``model`` can name their author. Out: a

@@ -106,7 +106,9 @@ _MAX_PARSE_ERROR = 16
 
 
 class Evaluation:
-    """Evaluates conditions on the documents in one state of the store."""
+    """Evaluates conditions on the documents in one state of the store. A result has two sets of documents: those that
+    certainly match a condition, and those that possibly match (a superset).
+    """
 
     def __init__(self, state: State) -> None:
         """Create an evaluator of conditions on the documents in ``state``."""

@@ -47,7 +47,9 @@ _END = b"\xff" * 5
 
 
 class MetadataIndex:
-    """The index over the values of documents in one state of the store."""
+    """The index over the values of documents in one state of the store. Sets of documents are returned as masks: arrays
+    of flags by document id.
+    """
 
     def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
         """Open the index through ``view``, a snapshot or write transaction.

@@ -237,9 +237,9 @@ def _group_edges(
 
 
 class GraphWriter(ViewWriter, PassageGraph):
-    """The passage graph of one write transaction.
-
-    Rows of chunks are written immediately. Changes to the rows of entities are collected, and written by :meth:`flush`.
+    """The passage graph of one write transaction. Rows of chunks are written immediately. Changes to the rows, links
+    and degrees of entities are collected, and written by :meth:`flush`. A *page* has the degrees of entities with
+    consecutive ids. A *block list* has the row of an entity with several chunks.
     """
 
     def __init__(self, view: WriteView) -> None:

@@ -206,7 +206,7 @@ def _collect_trees(
     names: dict[int, str] = {}
     for rank, node in map(addresses.split_address, state.find_addresses(identity).tolist()):
         if rank != addresses.NODE_RANK:
-            break  # nodes come first
+            break  # addresses of tree nodes come first
         tree = forest.get_node(node).tree
         if tree not in names:
             names[tree] = forest.get_tree_name(tree)

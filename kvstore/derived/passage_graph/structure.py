@@ -64,11 +64,22 @@ class GraphMaintainer:
             loaded_chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
             pairs = list_triple_pairs(self._state, document)
             rows |= self._build_rows_of_stored_document(document, loaded_chunks, pairs)
+        self._graph.put_chunks(rows)
+        self._put_changed_mentions(delta)
+        self._graph.flush()
+
+    def _put_changed_mentions(self, delta: Delta) -> None:
+        """Write how the chunks in ``delta.changed_mentions`` now mention their entities; only their mentions changed.
+
+        If triples of a document connect entities, the rows of its chunks are built again: which chunks mention a
+        triple depends on the mentions in all chunks of the document.
+        """
+        rows: dict[int, EdgeRow] = {}
         mention_counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.changed_mentions):
             chunks = delta.changed_mentions[document]
             pairs = list_triple_pairs(self._state, document)
-            if pairs:  # which chunks mention a pair depends on the mentions in all chunks of the document
+            if pairs:
                 rows |= self._build_rows_of_stored_document(document, chunks, pairs)
             else:
                 mention_counts |= {chunk.id: encode_mention_counts(chunk) for chunk in chunks}
@@ -78,7 +89,6 @@ class GraphMaintainer:
         self._graph.put_chunks(rows)
         if mention_counts:
             self._graph.put_mentions(mention_counts, delta.names_removed.keys())
-        self._graph.flush()
 
     def _build_rows_of_stored_document(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]

@@ -57,7 +57,7 @@ class ProcessEngine:
         return "the file was deleted during the ingest"
 
     def release(self) -> None:
-        """Do nothing: only workers were started."""
+        """Do nothing: the engine has no resources except its workers."""
 
     def __enter__(self) -> Self:
         """Return the engine itself."""
