@@ -1,4 +1,6 @@
-"""Answers with citations, written by a language model or quoted from the documents.
+"""Answers with citations, written by a language model or quoted from the documents (*extractive*). *Evidence* is the
+result of a retrieval. A *passage* is a hit in a prompt, with the number that the model cites. To *abstain* is to say
+that the documents have no answer.
 
 In: :class:`~kvstore.retrieval.evidence.Evidence`, and a model if one is configured. Out: an :class:`Answer`. The
 model's output is used only as text; its citations are checked against the passages in its prompt.

@@ -1,7 +1,9 @@
-"""The expected answer type of a question: what it asks for, such as a person, a time or an amount of money.
+"""The answer type of a question: what it asks for, such as a person, a time, an amount of money or the meaning of a
+word. The *form* of a type is text that can answer, such as digits or a capitalized word. A type is *missing* in a text
+without that form. A *contrast* is a word with an opposite.
 
-The other types are a place, number, duration, percentage, command, reason, telephone number, e-mail address or web
-address, and the meaning of a word.
+The other types are a place, number, duration, percentage, frequency, command, reason, telephone number, e-mail address
+and web address.
 
 In: a question. Out: an :class:`AnswerType`, which checks if a text contains something of the type that is not in the
 question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words in a question show a
@@ -243,7 +245,7 @@ class AnswerType:
         return self.name in _REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """Return False: for questions in English, a neural network (the answer reader) judges how likely a text is.
+        """Return False: for questions in English, a neural network (the answer reader) judges if a text can answer.
 
         It reads no other language, so :class:`ForeignAnswerType` overrides this method.
         """
@@ -287,7 +289,7 @@ class AnswerType:
 class ForeignAnswerType(AnswerType):
     """The answer type of a question that is not in English.
 
-    ``language_words`` has the forms of answers in its language: a pattern for each type.
+    ``language_words`` has the forms of answers in its language: a pattern for each type (None: no forms are known).
     """
 
     language_words: QuestionVocabulary | None = None
@@ -386,11 +388,11 @@ def find_missing_answer_type(
 ) -> str:
     """Return what a question asks for, such as ``telephone number``, if no relevant passage has text of this form.
 
-    Otherwise, and if answers of the type have no recognizable form, return an empty string. ``names`` are the names in
-    the question, and ``coverages`` the fraction of its terms that each passage has. For a question in English, all
-    passages are relevant, because the answer reader (a neural network) judges what a number is about. For other
-    languages, only the passages with all names are relevant, or all passages if there are none of these. For an amount
-    of money, the passages with enough terms are relevant instead.
+    Otherwise, or if answers of the type have no recognizable form, return an empty string. ``names`` are the names in
+    the question, and ``coverages`` the fraction of its terms that each passage has. In English, all passages are
+    relevant, because the answer reader (a neural network) judges what a number is about. In other languages, the
+    passages with all names are relevant, or all passages if none has them. For an amount of money, they are the
+    passages with enough terms instead.
     """
     asks_for_foreign_amount = answer_type.name == "money" and not is_english
     if not (answer_type.name in FIXED_FORM_TYPES or asks_for_foreign_amount):

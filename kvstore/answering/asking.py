@@ -1,4 +1,6 @@
-"""The pipeline of an answer: confidence, the prompt, the distilled evidence, and the text with its citations.
+"""The steps of an answer: evidence, confidence, prompt, and text with citations. A *query* is a question on one
+snapshot; a *strategy* retrieves its evidence; *clauses* are the caller's options (``using``, ``top``). The *answer
+reader* is a small network that reads *passages*, the texts around hits.
 
 In: a function that opens the query of a question on one state, a function that retrieves the evidence of a query, the
 session's settings, the embedder, and the language model. Out: the confidence, the prompt, or an answer in pieces. The
@@ -438,7 +440,7 @@ class Asker:
     def _build_scorer(self, query: Query) -> SnippetScorer:
         """Return a scorer of snippets (sentences, items, rows) by their relevance to the question of a query.
 
-        If the store has no embedder, the cosines that it uses are 0.
+        If the store has no embedder, it compares words only, and all its cosines are 0.
         """
         from ..retrieval.recognition import RecognitionRequest, decompose
         from .confidence import compute_question_rarities

@@ -1,4 +1,6 @@
-"""The kinds of paragraphs that are not sentences: bills, chat logs, records and lists of lines.
+"""The kinds of paragraphs that are not sentences: bills, chat logs, records, columns and lists of short lines. A
+*record* is lines of ``name: value``; each such line is a *field*. A *snippet* is a piece of text that an answer can
+quote, here usually a line.
 
 In: the text of a paragraph. Out: its :class:`BlockKind`, which splits it into snippets, or None if it is a paragraph of
 sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, method of splitting, and an example.
@@ -65,10 +67,10 @@ def _is_timestamped(paragraph: str) -> bool:
 
 
 def _is_record(paragraph: str) -> bool:
-    """True if a paragraph is a record, such as a stored table row: several lines of a name and a value.
+    """True if a paragraph is a record: lines of ``name: value`` with distinct names, such as a stored row.
 
-    No name occurs twice. All values are short and not sentences, or more than half of them are, and the record has at
-    most ``_MAX_RECORD_WORDS`` words.
+    All values must be short and no sentences. Or more than half of them are, and the record has at most
+    ``_MAX_RECORD_WORDS`` words.
     """
     lines = paragraph.splitlines()
     names = {field["name"] for field in map(_NAMED_VALUE_PATTERN.fullmatch, lines) if field is not None}
@@ -140,7 +142,7 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """True if the first of the ``rows`` of cells has the names of the columns.
 
-    In at least one column, the first cell must have no digit and all others must have one. All rows must have the same
+    At least one column must have a name without a digit above cells that all have one. All rows must have the same
     number of cells; there must be at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have
     no header if the first one begins with a weekday, or if the first column lists persons. If the first cell is
     capitalized, no other cell of the header may begin in lower case.

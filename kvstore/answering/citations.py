@@ -1,9 +1,10 @@
-"""Citations of an answer, and a filter that checks those in a model's text as it arrives.
+"""Citations of an answer, and a filter that checks those in a model's text as it arrives in pieces. A citation in a
+text is one or several passage numbers in brackets: ``[1]``, ``[2, 3]``, ``[1-3]``, ``【4】``. A *hit* is a retrieved
+text.
 
-In: text with numbers in brackets (``[1]``, ``[2, 3]``, ``[1-3]``, ``【4】``), in pieces. Out: the same text with valid
-passage numbers only, each list written ``[2, 3]``. Invalid numbers are removed and recorded. A number of more than
-three digits, such as a year, is not a citation. Text quoted to a model has no citations, see
-:func:`neutralize_citations`.
+In: text with such numbers, in pieces. Out: the same text with valid passage numbers only, each list written ``[2, 3]``.
+Invalid numbers are removed and recorded. A number of more than three digits, such as a year, is not a citation. Text
+quoted to a model has no citations, see :func:`neutralize_citations`.
 """
 
 from __future__ import annotations

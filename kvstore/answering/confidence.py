@@ -1,10 +1,12 @@
-"""The probability that a store answers a question, estimated from the evidence.
+"""The confidence: the estimated probability that a store answers a question. A logistic model computes it from
+*signals*, such as the *coverage* of the question by a passage. A *passage* is a hit with its title and headings. A
+*term* is the stem of a word; its *rarity* is its IDF. A *logit* is log-odds.
 
-In: a question, the hits and their state. Out: a :class:`Confidence`: a number from 0 to 1 and its parts, most of them
-from 0 to 1 as well, so that values are comparable between a store of ten documents and one of a million. The model is
-logistic: a weighted sum, mapped by 1 / (1 + e^-x). ``tools/fit_confidence.py`` fitted the weights by asking several
-stores their own questions and those of other stores, both kinds with equal total weight. A value of 0.5 therefore means
-"as likely answered as not" if half of the questions are answered.
+In: a question, the hits and their state. Out: a :class:`Confidence`: a number from 0 to 1 and its signals, most of them
+from 0 to 1 as well, so that values are comparable between a store of ten documents and one of a million. The model is a
+weighted sum, mapped by 1 / (1 + e^-x). ``tools/fit_confidence.py`` fitted the weights by asking several stores their
+own questions and those of other stores, both kinds with equal total weight. A value of 0.5 therefore means "as likely
+answered as not" if half of the questions are answered.
 
 The number of question words in the evidence does not distinguish a store with the answer from one with similar texts on
 other subjects. Two signals do: whether *one window of a passage* has the words, and whether a passage has the
@@ -147,7 +149,7 @@ OVERVIEW_CONFIDENCE = Confidence(1.0, coverage=1.0, amount=1.0, phrases=1.0, ove
 def compute_question_rarities(
     question: str, state: State, language: str | None, stem: Callable[[str], str]
 ) -> dict[str, float]:
-    """Return the rarity (IDF) in the store of each content term (stemmed word) in a question.
+    """Return the rarity in the store of each content term of a question.
 
     ``language`` is the language of the question (None: English), and ``stem`` its stemming function. Words that only
     say what is asked for ("how long") are omitted, unless there are no others. Rarities are smoothed by adding
@@ -178,7 +180,7 @@ def _strip_question_words(question: str, language: str | None) -> str:
 
 
 def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return about how many chunks have each of the ``terms`` (stemmed words) of a question.
+    """Return about how many chunks have each of the ``terms`` of a question.
 
     The number is a sum over the variants of a term: the stems of its word in each language of the documents, and the
     plural of an abbreviation. A chunk with several variants counts several times, which is rare.
@@ -273,7 +275,7 @@ def _join_texts(hit: Hit) -> str:
 def _compute_logit(
     weights: SignalWeights, signals: Mapping[str, float], reader_result: ReaderResult | None, *, has_unknown_names: bool
 ) -> float:
-    """Return the logit (log-odds) of the confidence, from the weighted signals and the answer reader's result, if any.
+    """Return the logit of the confidence, from the weighted signals and the answer reader's result, if any.
 
     ``signals`` has the values of the signals that ``weights`` names. ``reader_result`` is None if the answer reader did
     not read the passages. ``has_unknown_names`` is True if the question has a name that no document has.
@@ -291,10 +293,9 @@ def _compute_logit(
 def _select_weights(embedder: str, question: str, *, is_english: bool) -> SignalWeights | None:
     """Return the weights for the cosines of an embedder, or None if its cosines are meaningless for the question.
 
-    ``is_english`` is True if the question is in English or in an unknown language.
-
-    Cosines of an unknown embedder are meaningless, because their scale is unknown. An embedder of English texts gives
-    any two texts in another script a high cosine.
+    ``is_english`` is True if the question is in English or in an unknown language. The cosines of an unknown embedder
+    are meaningless, because their scale is unknown. An embedder of English texts gives any two texts in another script
+    a high cosine.
     """
     if is_english_only(embedder) and not is_latin(question):
         return None
@@ -334,13 +335,12 @@ def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
 
 
 class _QuestionTerms(NamedTuple):
-    """A question prepared for comparison with passages.
+    """A question prepared for comparison with passages: its informative terms with their ``rarities``.
 
-    ``rarities`` maps its informative terms to their rarity (IDF). ``pairs`` maps consecutive terms to the lower rarity
-    of the two. ``names`` maps its names to the total rarity of their terms. ``total_rarity`` is the sum of
-    ``rarities``, or 1 without terms, and ``max_rarity`` the rarity of a term that almost no chunk has.
-    ``missing_fraction`` is the fraction of the terms, by rarity, that no chunk has, and ``unknown_names`` are the names
-    with such a term. ``stem`` stems words.
+    ``pairs`` maps consecutive terms to the lower rarity of the two. ``names`` maps its names to the total rarity of
+    their terms. ``total_rarity`` is the sum of ``rarities``, or 1 without terms, and ``max_rarity`` the rarity of a
+    term that almost no chunk has. ``missing_fraction`` is the fraction of the terms, by rarity, that no chunk has, and
+    ``unknown_names`` are the names with such a term. ``stem`` stems words.
     """
 
     rarities: Mapping[str, float]
@@ -354,7 +354,7 @@ class _QuestionTerms(NamedTuple):
 
     @classmethod
     def from_question(cls, query: Query, language: str | None) -> _QuestionTerms:
-        """Parse the question of a query in a language (None: English), and compute the rarity (IDF) of its terms.
+        """Parse the question of a query in a language (None: English), and look up how rare its terms are in the store.
 
         The rarity of a pair of consecutive terms is the lower of their rarities, and the rarity of a name is the sum of
         the rarities of its words. A name is unknown, and a term is missing, if no chunk of the store has it.
@@ -391,10 +391,10 @@ class _QuestionTerms(NamedTuple):
         )
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
-        """Return the rarity (IDF) of the question's terms in the best window of a passage, divided by ``total_rarity``.
+        """Return the rarity of the question's terms in the best window of a passage, divided by ``total_rarity``.
 
-        ``terms`` are the terms (stems) of the passage in order. A window is consecutive terms of at most
-        ``_MAX_WINDOW_WORDS`` words.
+        ``terms`` are the terms of the passage in order. A window is consecutive terms of at most ``_MAX_WINDOW_WORDS``
+        words.
         """
         word_offsets = accumulate(_compute_size_in_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]

@@ -1,8 +1,9 @@
-"""A language model that reads passages for a strategy, with each prompt within its token budget.
+"""A language model that reads passages for a strategy, with each prompt within its token budget. It extracts *points*
+(statements with a score and their passages), rates passages, and writes further questions.
 
-In: questions and passages. Out: points with their passages, ratings, and further questions
-(:mod:`kvstore.retrieval.distillation`). Passages are quoted and numbered as in the prompt of an answer. The model
-writes JSON of a schema. A point without a score, or without a passage of its prompt, is dropped.
+In: questions and passages. Out: points, ratings, and further questions (:mod:`kvstore.retrieval.distillation`).
+Passages are quoted and numbered as in the prompt of an answer. The model writes JSON of a schema. A point without a
+score, or without a passage of its prompt, is dropped.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Excerpts: the snippets of an answer, each with the context that it needs, and their text as people read it.
+"""Excerpts: runs of adjacent *snippets* (sentences, list items, table rows, code) that an answer displays. A *passage*
+is the text around retrieved chunks (*hits*), with a list of snippets; a *position* is the indexes of both. A *lead-in*
+introduces a list, table or code. A *label* is a title or heading.
 
-In: passages and a score for each snippet that can be chosen. Out: a few excerpts of adjacent snippets, with about as
-many words as people read of an answer. The best snippet is always selected. Others are selected if they score nearly as
-well, with a bonus next to a selected one. Each snippet brings the sentence before it if it begins with a connective,
-and the block that it introduces. The text of an excerpt is one paragraph, in which items, rows and code have lines of
-their own, after the title and headings that it needs.
+In: passages and a score for each snippet that can be chosen. Out: a few excerpts, with about as many words as people
+read of an answer. The best snippet is always selected. Others are selected if they score nearly as well, with a bonus
+next to a selected one. Each snippet brings the sentence before it if it begins with a connective, and the block that it
+introduces. The text of an excerpt is one paragraph, in which items, rows and code have lines of their own, after the
+labels that it needs.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ class Excerpt:
 def select_excerpts(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
 ) -> list[Excerpt]:
-    """Return at most ``MAX_EXCERPTS`` excerpts (runs of adjacent snippets) of at most ``max_words`` words, best first.
+    """Return at most ``MAX_EXCERPTS`` excerpts of at most ``max_words`` words together, best first.
 
     ``scores`` has the snippets to choose from. They are chosen greedily by score, each with the neighbors that it needs
     to be understood, until the next score is too low. A snippet that repeats a selected one is skipped. The best
@@ -136,7 +138,7 @@ def _find_best_candidate(
 ) -> tuple[SnippetPosition, float]:
     """Return the position with the highest score, and this score. A snippet next to a selected one gets a bonus.
 
-    ``candidates`` has the scores without that bonus, and ``selected_scores`` those of the snippets selected so far. If
+    ``candidates`` has the scores without the bonus, and ``selected_scores`` those of the snippets selected so far. If
     scores are equal, the first position is returned.
     """
     adjusted_scores = {
@@ -198,11 +200,11 @@ def list_best_excerpts(
 def put_best_first(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], scores: Mapping[SnippetPosition, float]
 ) -> list[Excerpt]:
-    """Return the ``excerpts`` reordered and divided so that the answer begins with the snippet with the best score.
+    """Return the ``excerpts`` in another order, so that the answer begins with the snippet with the best score.
 
-    The excerpt of the best snippet becomes the first. Snippets before the best one that it does not need to be
-    understood become the last excerpt. If the best snippet is a row of a table, the snippets after it become the second
-    excerpt, and at most ``MAX_EXCERPTS`` are returned. These new excerpts are omitted if they cannot be cited.
+    The excerpt of that snippet comes first, without the snippets before it that it does not need. These become the last
+    excerpt. If the best snippet is a table row, the snippets after it become the second excerpt, and at most
+    ``MAX_EXCERPTS`` are returned. A new excerpt that cannot be cited is omitted.
     """
     if not excerpts:
         return []
@@ -216,7 +218,7 @@ def put_best_first(
     if snippets[first].needs_subject:  # the sentence before mentions its subject
         first = max(first - 1, best_excerpt.first)
     last = index if is_table_row else best_excerpt.last
-    # Both of these excerpts can be empty.
+    # The snippets of the excerpt before and after these; both can be empty.
     earlier, later = replace(best_excerpt, last=first - 1), replace(best_excerpt, first=last + 1)
     ordered_excerpts = [
         replace(best_excerpt, first=first, last=last),
@@ -228,12 +230,12 @@ def put_best_first(
 
 
 def _can_be_cited(passages: Sequence[Passage], excerpt: Excerpt) -> bool:
-    """True if any snippet of an excerpt begins in a hit; False for an excerpt without snippets."""
+    """True if any snippet of an excerpt begins in a hit. False for an excerpt without snippets."""
     return any(snippet.hit is not None for snippet in excerpt.get_snippets(passages))
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if another snippet, but not a release heading ("v2 - 3 May"), precedes snippet ``index`` in its section."""
+    """True if a snippet precedes snippet ``index`` in its section, other than a release heading ("v2 - 3 May")."""
     if index == 0:
         return False
     previous = snippets[index - 1]
@@ -258,10 +260,10 @@ def _adjust_score(
 
 
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
-    """True if two adjacent snippets are under one heading, and belong to the definition of the same term, or to none.
+    """True if two adjacent snippets are in one section and have the same term, which can be empty.
 
-    False for two rows of a table with named columns, because each row has its own subject. Also False for an item of a
-    list and a row of a table.
+    False for two rows of a table with named columns, because each row has its own subject. Also False for a list item
+    next to a table row.
     """
     are_named_rows = bool(left.cell_text and right.cell_text)
     have_same_term = left.section == right.section and left.term == right.term
@@ -288,7 +290,7 @@ def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
-    """Return the index of the last snippet that must follow snippet ``index`` to complete it; ``index`` if none.
+    """Return the index of the last snippet that must follow snippet ``index`` to complete it; ``index`` if none must.
 
     A question needs its reply, and a lead-in needs the list, table or code that it introduces. A snippet before a bare
     lead-in, such as "For example:", needs the lead-in and the block after it.
@@ -298,7 +300,7 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def _needs_next(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if snippet ``index`` needs the next one: it is a question and the next its reply, or a bare lead-in follows.
+    """True if snippet ``index`` needs the next one: this is the reply to a question, or a bare lead-in.
 
     A bare lead-in has few words, such as "For example:". Another lead-in in the same block does not need it.
     """
@@ -339,9 +341,8 @@ def _find_introduced_end(snippets: Sequence[Snippet], lead_in: int) -> int:
 def extend_over_definition(snippets: Sequence[Snippet], index: int, first: int, last: int) -> int:
     """Return the index of the last snippet to display with snippet ``index``, which may be the start of a definition.
 
-    The result is the last snippet of the definition that fits into ``_MAX_BLOCK_WORDS`` words. It is ``last`` if
-    nothing more fits, or if there is no definition. Snippets ``first`` to ``last`` are displayed in any case, and count
-    too.
+    It is the last snippet of the definition that fits into ``_MAX_BLOCK_WORDS`` words, or ``last`` if nothing more fits
+    or there is no definition. Snippets ``first`` to ``last`` are displayed in any case, and count too.
     """
     definition_start = snippets[index]
     if not definition_start.label or (index and _have_same_subject(definition_start, snippets[index - 1])):
@@ -375,8 +376,8 @@ def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPos
 def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collection[str], stem: Stem) -> str:
     """Return the displayed text of an excerpt: sentences in a paragraph; items, rows and code on lines of their own.
 
-    An excerpt is adjacent snippets of the passage. The title and headings that it needs to be understood precede it.
-    ``question_terms`` are the stems of the words in the question, and ``stem`` returns the stem of a word.
+    The title and headings that it needs to be understood precede it. ``question_terms`` are the stems of the words in
+    the question, and ``stem`` returns the stem of a word.
     """
     snippets = passage.snippets[excerpt.first : excerpt.last + 1]
     first = snippets[0]
@@ -400,7 +401,7 @@ def render_excerpt(passage: Passage, excerpt: Excerpt, question_terms: Collectio
 
 
 def _render_snippet(snippet: Snippet, *, is_among_sentences: bool, is_labeled: bool) -> str:
-    """Return the displayed text of a snippet, truncated if it is long, and after its label if ``is_labeled``.
+    """Return the displayed text of a snippet, truncated if it is long. If ``is_labeled``, its label precedes it.
 
     Code among sentences is indented.
     """

@@ -1,4 +1,6 @@
-"""Extractive answers, without a language model: excerpts of the evidence, word for word, each with its citation.
+"""Extractive answers: *excerpts* quoted word for word, with citations. An excerpt is adjacent *snippets* (sentences,
+items, table rows) of a *passage*, the text around retrieved chunks (*hits*). A *position* is the indexes of both. A
+*term* is the stem of a word; its *rarity* is its IDF in the store.
 
 In: passages around the retrieved chunks, and a :class:`SnippetScorer` that scores their snippets. Out: a few excerpts
 of snippets, best first, each a paragraph. An excerpt that does not name its subject begins with the title or heading
@@ -125,11 +127,10 @@ class SnippetScores(NamedTuple):
 
 @frozen_dataclass
 class SnippetScorer:
-    """A scorer of snippets by their relevance to a question.
+    """A scorer of snippets by their relevance to a question. ``rarities`` has the rarity of each term of the question.
 
-    ``language`` is the language of the question (None: English). ``rarities`` has the rarity (IDF) of each term in the
-    question in the store. ``compute_similarities`` returns two cosines per text: with the question, and with the
-    question without its names. They are 0 if the store has no ``embedder``.
+    ``language`` is the language of the question (None: English). ``compute_similarities`` returns two cosines per text:
+    with the question, and with the question without its names. They are 0 if the store has no ``embedder``.
     """
 
     question: str
@@ -191,11 +192,11 @@ class SnippetScorer:
         return bool(name_terms) and self.rarities.keys() >= set(name_terms)
 
     def list_question_terms(self, text: str) -> set[str]:
-        """Return the distinct terms (stemmed words) of a text that the question has too."""
+        """Return the distinct terms of a text that the question has too."""
         return set(list_terms(text, self.stem)) & self.rarities.keys()
 
     def compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the total rarity (IDF) of ``terms`` of the question, as a fraction of the total of all its terms."""
+        """Return the total rarity of ``terms`` of the question, as a fraction of the total of all its terms."""
         # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
@@ -207,9 +208,9 @@ class SnippetScorer:
     ) -> list[SnippetPosition]:
         """Return the positions of the ``MAX_EMBEDDED_SNIPPETS`` likeliest of the ``candidates``, in order of position.
 
-        The estimate uses the ranks of their hits and ``snippet_terms``, the question's terms in each snippet.
+        The estimate uses the ranks of their hits and ``snippet_terms``, the question's terms in each snippet. The
+        number is limited because embedding snippets is most of the cost of an answer.
         """
-        # The number is limited because embedding snippets is most of the cost of an answer.
         if len(candidates) <= MAX_EMBEDDED_SNIPPETS:
             return candidates
 
@@ -241,7 +242,7 @@ class _SnippetFeatures:
         self._scorer = scorer
         self._passages = passages
         self._snippet_terms = snippet_terms
-        self._tokens = frozenset(_find_technical_tokens(question))
+        self._technical_tokens = frozenset(_find_technical_tokens(question))
         self._asks_for_changes = _CHANGE_QUESTION_PATTERN.search(question) is not None
         self._number_mismatches = _compute_number_mismatches(find_reference_numbers(question), passages)
         self._outdated_passages = _find_outdated_passages(question, passages)
@@ -269,9 +270,9 @@ class _SnippetFeatures:
             "document_start": float(index == 0 and passage.is_whole_document),
             "changelog": float(not self._asks_for_changes and _is_changelog_or_index(passage)),
         }
-        if self._tokens:
-            features["text_tokens"] = _compute_token_fraction(self._tokens, text)
-            features["term_tokens"] = _compute_token_fraction(self._tokens, snippet.term)
+        if self._technical_tokens:
+            features["text_tokens"] = _compute_token_fraction(self._technical_tokens, text)
+            features["term_tokens"] = _compute_token_fraction(self._technical_tokens, snippet.term)
         return features
 
 
@@ -325,7 +326,7 @@ class ExtractedAnswer(NamedTuple):
 def extract_answer(
     evidence: Evidence, scored_passages: ScoredPassages, max_words: int | None
 ) -> ExtractedAnswer | None:
-    """Return an answer that quotes the excerpts (adjacent snippets) with the best scores; None without any text.
+    """Return an answer that quotes the excerpts with the best scores; None if there is no text to quote.
 
     If the evidence has groups of hits, the best excerpt from each group is quoted. Otherwise, the answer begins with
     the snippet with the best score and has at most ``max_words`` words (None: ``MAX_WORDS``). If the question asks for
@@ -350,7 +351,7 @@ def extract_answer(
 def render_excerpts(
     passages: Sequence[Passage], excerpts: Sequence[Excerpt], scorer: SnippetScorer, first_number: int = 1
 ) -> tuple[str, list[Citation]]:
-    """Return a text with a paragraph for each excerpt (adjacent snippets), and the citation of each paragraph.
+    """Return a text with a paragraph for each excerpt, and the citation of each paragraph.
 
     A paragraph ends with the number of its citation in brackets, counted from ``first_number``. ``scorer`` has the
     question.
@@ -374,7 +375,7 @@ def _select_topic_excerpts(
 ) -> list[Excerpt]:
     """Return the excerpts that are about a topic: those that cover it at least half as well as the best one does.
 
-    Coverage is the total rarity (IDF) of the topic's terms (stemmed words) in an excerpt, its title and headings.
+    Coverage is the total rarity of the topic's terms in an excerpt, its title and headings.
     """
     topic_terms = scorer.list_question_terms(topic)
     fractions = []
@@ -389,7 +390,7 @@ def _select_topic_excerpts(
 def _select_group_excerpts(
     evidence: Evidence, passages: Sequence[Passage], scores: Mapping[SnippetPosition, float]
 ) -> list[Excerpt]:
-    """Return the best excerpt (adjacent snippets) from each group of hits, in the order of the groups.
+    """Return the best excerpt from each group of hits, in the order of the groups.
 
     A snippet is used for one group only, so a later group may get no excerpt.
     """
@@ -420,10 +421,10 @@ def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
-    """Return for each passage how many fewer of the reference ``numbers`` (of invoices, versions) it has than the best.
+    """Return for each passage how many fewer of the reference ``numbers`` it has than the best passage.
 
-    The result is a fraction of ``numbers``: 0 for the passage with the most of them, and for all without ``numbers``.
-    Numbers in the title, headings and file name of a passage count.
+    Such a number is that of an invoice or a version. The result is a fraction of ``numbers``: 0 for the passage with
+    the most of them, and for all without ``numbers``. Numbers in the title, headings and file name of a passage count.
     """
     if not numbers:
         return [0.0] * len(passages)
@@ -456,12 +457,12 @@ def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[i
 
 
 def _list_version_names(passage: Passage) -> list[str]:
-    """Return the names by which other versions of a document are recognized: they differ only in a year.
+    """Return the names of a document. Other versions of it have names that differ only in the year.
 
-    If the title has a year, it is the only name ("Policy 2024"), and so is the file name of a document without a title.
-    Otherwise, the name is the title with the file name or, if this has no year, with the document key, whose folder can
-    have it (``2024/policy``). If there is no year, the title alone is a name too, because the document can be the
-    newest version of one with a year in its title.
+    The name is the title or the file name if it has a year ("Policy 2024") or the other is missing. Otherwise, the
+    title and the file name are one name; if neither has a year, the document key replaces the file name, because a
+    folder can have the year (``2024/policy``). If there is no year at all, the title alone is a second name: the
+    document can be the newest version of one with a year in its title.
     """
     path = PurePosixPath(passage.document)
     title = passage.plain_title

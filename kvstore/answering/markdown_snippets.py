@@ -1,4 +1,6 @@
-"""Snippets of Markdown text, block by block.
+"""Snippets (quotable sentences, list items, table rows, lines of code) of Markdown. A *block* is a heading, paragraph,
+list item, table or code. A *term* is what a block defines: ``term: definition``, or a *run-in heading*, a sentence in
+bold at its beginning.
 
 In: a text. Out: its snippets and the headings between them, in order. The code of a configuration file is split into
 its settings.
@@ -85,7 +87,7 @@ class MarkdownSnippetSplitter:
     def _split_sentences(self, block_span: PassageBlock) -> Iterator[Snippet]:
         """Yield the sentences of a paragraph or list item as snippets, and update the term that is being defined.
 
-        A sentence in bold at the beginning (a run-in heading) is not a snippet, but the term of the others.
+        A run-in heading is not a snippet, but the term of the others.
         """
         block = self._blocks[block_span.block_index]
         own_term, heading_end = _find_own_term(self._text, block)
@@ -116,8 +118,7 @@ class MarkdownSnippetSplitter:
 def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
     """Return the term that a paragraph or item defines, and the offset in ``text`` at which its run-in heading ends.
 
-    The term is empty if the block defines none. A run-in heading is a sentence in bold at the beginning, which is the
-    term of the rest; if there is none, the offset is None.
+    The term is empty if the block defines none. The offset is None if the block has no run-in heading.
     """
     start, end = block.start, block.end
     run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)

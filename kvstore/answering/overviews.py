@@ -1,4 +1,6 @@
-"""Overviews: which documents there are, or what one document says, in sentences with citations.
+"""Overviews: which documents there are, or what one document says, in sentences with citations. A *record* is the
+stored data of a document: its key, title and source file. *Evidence* has hits, here opening sentences or summaries. A
+*cover* is the sentences that together have most of the content.
 
 In: a question that asks for an overview and names no strategy. Out: evidence. For several documents, it is the opening
 sentence of each or, if there are more than the question's TOP, of documents at equal distances in the order of keys. Of
@@ -6,8 +8,8 @@ one document, it is the summary by the first strategy that gives overviews.
 
 In: such evidence, or the summaries and reports of another strategy. Out: the text of the answer, which quotes their
 sentences, with a citation for each. If the question limits the length of the hits, all sentences are included.
-Otherwise, only the sentences of summaries that cover most of their content (:mod:`~kvstore.retrieval.cover`) are
-included, up to the length that people read of an answer.
+Otherwise, only the sentences of a cover (:mod:`~kvstore.retrieval.cover`) are included, up to the length that people
+read of an answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Passages: the text around hits, divided into snippets that record the context they need.
+"""Passages: the text around *hits* (retrieved chunks), divided into *snippets*: sentences, list items, table rows,
+lines of code. A hit consists of *spans* of stored text. A *block* is a paragraph, list item or table. A *reply* follows
+a question in the text. A *lead-in* introduces the next block.
 
 In: hits and their state. Out: one :class:`Passage` for adjacent spans, with the chunks before and after them under the
 same heading, so that a sentence can include the one before it even if a chunk begins between them. Headings, synopses,
@@ -67,7 +69,7 @@ _MAX_CAPTION_WORDS = 12
 
 @dataclass(slots=True)
 class Passage:
-    """Consecutive snippets of a document.
+    """Consecutive snippets of a document, in the order of its text.
 
     ``text`` begins at byte ``start`` of the document's text. ``is_whole_document`` is True if it has all chunks.
     """
@@ -151,9 +153,9 @@ def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
 
 
 def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int, state: State) -> None:
-    """Add a span of a hit to ``groups`` of adjacent chunks, and merge groups that become adjacent.
+    """Add a span of a hit, in the chunk ``chunk_id``, to the ``groups`` of adjacent chunks.
 
-    The span is in the chunk ``chunk_id``.
+    It becomes a new group with the chunks before and after it. Groups that are adjacent to it are merged into it.
     """
     record = state.chunks.get(chunk_id)
     # A passage includes the chunk before and the chunk after each span.
@@ -170,7 +172,7 @@ def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int,
 def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: int) -> int:
     """Return the id of the next (``step`` 1) or previous (-1) chunk if it is in the same section, else ``chunk_id``.
 
-    ``record`` is the record of the chunk ``chunk_id``. The ids of a document's chunks are consecutive.
+    ``record`` is the record of ``chunk_id``. The ids of a document's chunks are consecutive.
     """
     adjacent_id = chunk_id + step
     adjacent = state.chunks.find(adjacent_id) if adjacent_id >= 0 else None
@@ -302,13 +304,17 @@ def split_snippets(
 
 
 class _ContextAnnotator:
-    """Sets the fields of the snippets of a text that describe their context, in the order of the text."""
+    """Sets the fields of the snippets of a text that describe their context, in the order of the text.
+
+    An *attribution* is the line above a quoted mail ("On 3 May, Ann wrote:"). The *open question* is one whose reply
+    can follow; it acts as the heading of its reply.
+    """
 
     def __init__(self, text: str, elements: Sequence[Snippet | SnippetHeading], heading: str) -> None:
         """Prepare to annotate the snippets of ``text``, which is in a section with this ``heading``.
 
-        ``elements`` are the snippets and headings of the text, in order. Answers can no longer select a snippet that
-        only introduces a quoted mail ("On 3 May, Ann wrote:").
+        ``elements`` are the snippets and headings of the text, in order. The snippets of attributions become
+        unselectable: answers cannot quote them.
         """
         self._text = text
         self._heading = heading
@@ -319,7 +325,7 @@ class _ContextAnnotator:
         self._previous_snippet: Snippet | None = None
         #: The caption of the table or quoted mail that the current snippet is in.
         self._caption = ""
-        #: A question that opens a paragraph, and acts as the heading of its reply; and the first snippet of the reply.
+        #: The open question, and the first snippet of its reply.
         self._open_question: Snippet | None = None
         self._reply: Snippet | None = None
 
@@ -348,7 +354,7 @@ class _ContextAnnotator:
         is_synopsis = self._heading.lower() in _SYNOPSIS_HEADINGS
         is_only_snippet = self._block_sizes[snippet.block_index] == 1
         snippet.is_selectable = snippet.is_selectable and not is_synopsis and _is_readable(snippet, is_only_snippet)
-        follows_table = previous is not None and previous.kind == "table"  # of which it needs no single row
+        follows_table = previous is not None and previous.kind == "table"  # prose refers to no single row of it
         if snippet.kind == "item" or (snippet.kind == "prose" and not follows_table):
             snippet.needs_previous = not self._at_section_start and _refers_back(snippet, opens_block)
             snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
@@ -364,10 +370,10 @@ class _ContextAnnotator:
         self._at_section_start, self._previous_snippet = False, snippet
 
     def _update_open_question(self, snippet: Snippet, opens_block: bool) -> None:
-        """Remember ``snippet`` if it is a question whose reply can follow, or if it is the first snippet of the reply.
+        """Make ``snippet`` the open question if it asks something, or remember it as the first snippet of a reply.
 
-        Forget the question if the snippet does not belong to the reply. A reply can follow a chat message, a question
-        that opens a block (``opens_block``), and a question after another one with an unfinished reply.
+        Forget the open question if the snippet no longer belongs to its reply. A question can have a reply if it is a
+        chat message, if it opens a block (``opens_block``), or if it follows another question with an unfinished reply.
         """
         question = self._open_question
         if snippet.is_question:
@@ -385,8 +391,8 @@ class _ContextAnnotator:
 def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
     """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the block index of the mail.
 
-    ``elements`` are the snippets and headings of ``text``, in order. The snippets of these lines are modified: answers
-    can no longer select them.
+    ``elements`` are the snippets and headings of ``text``, in order. Side effect: the snippets of these lines become
+    unselectable.
     """
     attributions: dict[int, str] = {}
     attribution = ""
@@ -451,14 +457,14 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
 
 
 def _count_words(text: str) -> int:
-    """Return the number of words of a text; in writing without spaces between words, an estimate."""
+    """Return the number of words of a text; in scripts without spaces, two characters count as a word."""
     return count_written_words(text) if is_unspaced(text) else len(_WORD_PATTERN.findall(text))
 
 
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """True if a snippet can be quoted: it is not a drawing, a fragment or a line of a table of contents.
 
-    If ``is_only_snippet`` is True, it is a whole paragraph, and must also not be a heading, caption or salutation.
+    If ``is_only_snippet``, it is a whole paragraph, and must also not be a heading, caption or salutation.
     """
     labeled_text = f"{snippet.label} {snippet.text}"
     num_words = _count_words(labeled_text)

@@ -1,7 +1,8 @@
-"""Snippets of plain text, in which indentation and columns can separate a term from its definition.
+"""Snippets (quotable sentences, items, rows) of plain text. A *term* is a name that the text defines: a line above
+deeper lines (``FILES``), a first column (``-v   Print more.``), or words before a colon. A *lead-in* ends with a colon.
+*Parts* of a paragraph are titles, terms, items or other lines.
 
-In: a text. Out: its snippets and the headings between them, in order. A line above deeper lines is a heading or the
-term that they define (``FILES``, then indented paragraphs); a first column is a term as well (``-v   Print more.``).
+In: a text. Out: its snippets and the headings between them, in order.
 """
 
 from __future__ import annotations
@@ -87,14 +88,14 @@ class PlainTextSplitter:
     def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
         """Yield the snippets and headings of the block at ``block_index``.
 
-        The block is code, the header of a mail, a bill, a list or a paragraph of sentences. Also updates what the next
-        block can depend on: the term that it defines (a line above it), and the lead-in ("For example:") before it.
+        The block is code, the header of a mail, a bill, a list or a paragraph of sentences. Also updates the term and
+        the lead-in that the next block can depend on.
         """
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
         block = PassageBlock(text, start, end, block_index)
         paragraph = block.content
         indent = start - (text.rfind("\n", 0, start) + 1)
-        if indent <= self._term_indent:
+        if indent <= self._term_indent:  # a definition is indented more than its term
             self._term = ""
         if self._lead_in_indent is not None and indent > self._lead_in_indent and _is_code(paragraph):
             yield from split_code(block)
@@ -116,7 +117,7 @@ class PlainTextSplitter:
     def _split_part(self, part: _ParagraphPart, block_index: int) -> Iterator[Snippet | SnippetHeading]:
         """Yield the snippets of a part of a paragraph, or the part itself if it is a heading.
 
-        Yields nothing for a line that is a term above its definition. The term becomes the label of later snippets.
+        Yields nothing for a line that is a term above its definition. Such a term becomes the label of later snippets.
         """
         part_span = PassageBlock(self._text, part.start, part.end, block_index)
         piece = part_span.content
@@ -153,8 +154,8 @@ class PlainTextSplitter:
     def _find_own_term(self, part: _ParagraphPart, text: str) -> str:
         """Return the term at the start of a part of a paragraph; empty if it has none. ``text`` is the part's text.
 
-        The term is the first column or, before a colon, a field or a speaker. A first column is remembered, because
-        deeper lines below it continue its definition.
+        The term is the first column or, before a colon, the name of a field or speaker. A first column is remembered,
+        because deeper lines below it continue its definition.
         """
         column_match = _COLUMN_TERM_PATTERN.match(text) if part.has_term_column else None
         if column_match:
@@ -167,7 +168,7 @@ class PlainTextSplitter:
 def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) -> list[Block]:
     """Return the blocks of a text; a first line that is the ``heading`` of its section becomes a separate block.
 
-    Such a line can be a heading only because other paragraphs of the document begin with short lines too.
+    Such a line was parsed as prose, because only the other paragraphs of the document show that it is a heading.
     """
     if not (heading and text_blocks) or text_blocks[0].kind == "heading":
         return list(text_blocks)
@@ -182,7 +183,7 @@ def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) ->
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) -> bool:
-    """True if the block at ``block_index`` is a field: a single line of a name and a value (``Alarm code: 4711``).
+    """True if the block at ``block_index`` is a single field: a line of a name and a value (``Alarm code: 4711``).
 
     A line above an indented block is a term with its definition instead. The first block of the text is a title
     instead, unless its value has a digit or the next block is a field.

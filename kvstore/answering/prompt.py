@@ -1,4 +1,6 @@
-"""The prompt for a language model: passages, abstracts and the question, within a token budget.
+"""The prompt for a language model: passages, abstracts (summaries) and the question, within a token budget. Passages
+are the hits or segments of the *evidence*. *Points* are statements that a model extracted from them. A *quotation* is
+text between delimiters that no quoted text contains.
 
 In: evidence and a number of tokens. Out: two messages, after Bridge-RAG's template (Appendix C.1): the instructions,
 then information, abstracts, question. Passages are included whole and in order of rank, as many as fit. Points that a
@@ -155,15 +157,15 @@ def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
 
 
 def sanitize_text(text: str) -> str:
-    """Remove control characters and outer white space from a document's text, and put bracketed numbers in parentheses.
+    """Return a document's text for a prompt: without control characters, outer white space and numbers in brackets.
 
-    A model could copy a bracketed number, and it would be mistaken for a citation.
+    The brackets become parentheses, because a model could copy such a number, and it would be mistaken for a citation.
     """
     return sanitize_slice(text.strip())
 
 
 def sanitize_slice(text: str) -> str:
-    """Remove control characters from a slice of a document's text, and put bracketed numbers in parentheses.
+    """Return a slice of a document's text without control characters, and with parentheses around bracketed numbers.
 
     White space at the ends is kept.
     """
@@ -171,10 +173,7 @@ def sanitize_slice(text: str) -> str:
 
 
 def to_one_line(text: str) -> str:
-    """Put a document's text on one line, with single spaces between the words, and sanitize it for a model.
-
-    See :func:`sanitize_text` for what is removed or replaced.
-    """
+    """Return a document's text on one line, with single spaces between the words, sanitized for a prompt."""
     return sanitize_text(" ".join(text.split()))
 
 

@@ -1,9 +1,10 @@
-"""The form of a question: the sentence that asks, and the parts of one that asks for several facts.
+"""The form of an English question: the sentence that asks, its topic, and its parts. "Who approves it, and by when?"
+has two *parts*, which each ask for one fact. "Tell me about parking" asks for no fact; its *topic* is parking. A
+question can need facts from several *passages* (retrieved texts).
 
-In: a question. Out: its sentence that asks, and if yes or no answers it, and if it may need several passages; and its
-topic if it asks for no fact ("Tell me about parking"). Also out: the parts of a question such as "Who approves it, and
-by when?", each with the question to ask for it, given the answers to the parts before. A pronoun in a later part is
-replaced by what it refers to: the subject of the first part, or the person that the first part asks for.
+In: a question. Out: its sentence that asks; tests if yes or no answers it, and if it may need several passages; and its
+topic. Also out: its parts, each with the question to ask for it, given the answers to the parts before. A pronoun in a
+later part is replaced by what it refers to: the subject of the first part, or the person that the first part asks for.
 """
 
 from __future__ import annotations
@@ -215,8 +216,9 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     """Return a later part of a question ("by when?" in "Who approves it, and by when?") as a complete question.
 
     A pronoun in ``part`` is replaced by the subject of ``first_part``, or by ``first_answer`` if it means the person
-    that the first part asks for. ``first_answer`` is empty if the first part was not answered. The words of the first
-    part are appended to a part that is short or refers to it in another way. The result need not be grammatical.
+    that the first part asks for. ``first_answer`` is empty if the first part was not answered. If the part is short or
+    refers to the first part in another way, the words of the first part are appended. The result need not be
+    grammatical.
 
     >>> complete_part("when was it first lit?", "Who built the tower of Inner Skerry?", "Wrexham")
     'when was the tower of Inner Skerry first lit?'
@@ -246,9 +248,10 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     )
     if is_self_contained:
         return part
-    predicate = _START_PATTERN.sub("", first_part, count=1).strip()
+    predicate = _START_PATTERN.sub("", first_part, count=1).strip()  # the first part without its question word
     if not _ELLIPSIS_PATTERN.fullmatch(part):
         return f"{part} {predicate}"
+    # The part has only question words, such as "where?".
     question_start = _OPENING_PATTERN.match(first_part)
     if question_start and question_start["auxiliary"]:
         predicate = first_part[question_start.start("auxiliary") :]
@@ -275,7 +278,7 @@ def _find_referent(pronoun: str, subject: str, person: str) -> str:
 
 
 def _find_subject(question: str) -> str:
-    """Return the noun phrase that a question is about; empty if it has none, or one that begins with I, you or we.
+    """Return the noun phrase that a question is about; empty if it has none, or if the phrase begins with I, you or we.
 
     It is the question without its question words and verb, and without an adjective and its preposition.
 

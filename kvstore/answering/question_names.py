@@ -1,8 +1,9 @@
-"""The names in a question as written, and whether a passage contains them: proper names and technical tokens.
+"""Names in a question, as written, and if a passage contains them. A name is words with capitals or digits ("Duke of
+York"), or a technical token (``--force``). A *link* is a word without a capital inside it. The *normal form* of a word
+has no capitals and accents. A *piece* is a word or mark.
 
-In: a question; the words of a passage. Out: a :class:`QuestionName` for each run of words with capitals, digits, or the
-marks of an option or identifier, and whether the passage contains it as a whole. A text with the words "good" and
-"people" somewhere says nothing about the film Good People.
+In: a question; the words of a passage. Out: a :class:`QuestionName` for each name, and whether the passage contains it
+as a whole. A text with the words "good" and "people" somewhere says nothing about the film Good People.
 """
 
 from __future__ import annotations
@@ -133,9 +134,9 @@ class PassageWords:
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
     def _has_words(self, name: QuestionName, indexes: slice, function_words: frozenset[str]) -> bool:
-        """True if the passage has those words of a name that ``indexes`` selects, in order and almost adjacent.
+        """True if the passage has the words of a name that the slice ``indexes`` selects, in order and almost adjacent.
 
-        At most ``_MAX_WORDS_BETWEEN`` other words are between each two consecutive ones.
+        At most ``_MAX_WORDS_BETWEEN`` other words are between two consecutive ones.
         """
         stems = map(self.stem, name.words[indexes])
         (first_stem, first_form), *following = zip(stems, name.forms[indexes], strict=True)
@@ -149,8 +150,8 @@ class PassageWords:
     def _is_followed_by(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
         """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position`` in order.
 
-        At most ``_MAX_WORDS_BETWEEN`` other words precede each of them. A word with the stem counts only if it is
-        written as in the question or as part of a name, or is one of the ``function_words``.
+        At most ``_MAX_WORDS_BETWEEN`` other words precede each of them. A word with the stem counts only if its form
+        matches, see :meth:`_matches_form`.
         """
         for stem, form in words:
             candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))

@@ -1,8 +1,10 @@
-"""Snippets of configuration files: one per setting, with the keys that contain it.
+"""Snippets of configuration files: one per setting, with the keys that contain it. A *group* is the content of one
+snippet: a setting, all settings of a list item, the values of a list, or a comment alone. A *section* begins with a
+header such as ``[servers]``.
 
-In: the code of a file in YAML, JSON, TOML or INI. Out: a snippet for each setting, displayed on one line with its
-comment: ``beacon.sms_provider: pingvoce  # contract until August``. The values of a list are one snippet, and so are
-the settings of a list item. A comment that is not directly above a value is a snippet of its own.
+In: the code of a file in YAML, JSON, TOML or INI. Out: a snippet for each group, displayed on one line with its
+comment: ``beacon.sms_provider: pingvoce  # contract until August``. A comment that is not directly above a value is a
+snippet of its own.
 """
 
 from __future__ import annotations
@@ -74,11 +76,10 @@ def split_settings(block: PassageBlock, text_before: str = "") -> Iterator[Snipp
 
 @dataclass(slots=True)
 class _SettingGroup:
-    """The content of one snippet: a setting, the settings of a list item, the values of a list, or a comment alone.
+    """A group: characters ``start`` to ``end`` of the code, with its ``keys``, outermost first.
 
-    It is characters ``start`` to ``end`` of the code. ``keys`` contain it, outermost first. ``contents`` are its
-    settings or values as written, which ``separator`` separates in the display. ``item_indent`` is the indentation of
-    the settings of a list item in characters, and -1 for any other group.
+    ``contents`` are its settings or values as written, which ``separator`` separates in the display. ``item_indent`` is
+    the indentation of the settings of a list item in characters, and -1 for any other group.
     """
 
     start: int
@@ -178,8 +179,8 @@ class _SettingsParser:
     ) -> Iterator[_SettingGroup]:
         """Parse a setting or a value of a list into ``new_group``; yield the group before it if it ends that group.
 
-        A key that has its settings or its text on the lines below becomes one of the keys that contain them instead.
-        ``indent`` is its indentation in characters. ``has_marker`` is True if it follows the marker of a list item.
+        A key whose settings or text are on the lines below becomes one of the open keys instead. ``indent`` is its
+        indentation in characters. ``has_marker`` is True if it follows the marker of a list item.
         """
         trailing = _TRAILING_COMMENT_PATTERN.fullmatch(content)
         value, comment = (trailing["value"], trailing["comment"]) if trailing else (content, "")

@@ -1,4 +1,6 @@
-"""Snippets: the pieces of a document that an answer is chosen from, and how each kind of block is split into them.
+"""Snippets: the pieces of a passage (text around retrieved chunks) that an answer can quote. A snippet is a sentence,
+list item, table row or a few lines of code. A *block* is a paragraph, list item, table or code. A *term* is what a
+block defines. A *lead-in* introduces the next block.
 
 In: a text and the span of a block in it. Out: :class:`Snippet` objects: a sentence of a paragraph or an item, a row of
 a table, a few lines of code, or an entry of a list of lines. Offsets are in characters of the text.
@@ -68,37 +70,37 @@ _MAX_CODE_LINES = 8
 class Snippet:
     """One snippet: characters ``start`` to ``end`` of its passage, and its displayed ``text``.
 
-    ``kind`` is prose, item, table or code. ``block_index`` is the number of its block (paragraph, list item, table,
-    code) in the passage, and ``section`` the number of its section (the text between two headings). ``heading`` is the
-    heading above it, or a question that opens its paragraph. ``caption`` is the caption above the table of the row, or
-    the line above a quoted mail with its author. ``cell_text`` has the cells of a row without the names of its columns,
-    if it has such names. ``label`` is the term, speaker or header row of the snippet if its own text lacks it; ``term``
-    is that term in any case. ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its
-    subject named. ``is_lead_in``: it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it
-    can be chosen by itself. ``hit`` is the hit that has its first character (None if no hit has it), and ``ordinal``
-    the number of the hit's chunk. ``num_words`` is its length. ``release`` is the release that the snippet dates if it
-    is a heading.
+    ``kind`` is prose, item, table or code. ``num_words`` is its length.
     """
 
     start: int
     end: int
     text: str
     kind: str
+    #: The number of its block in the passage, and of its section, which is the text between two headings.
     block_index: int
     section: int = 0
+    #: The term, speaker or header row of the snippet if its own text lacks it; and the term in any case.
     label: str = ""
     term: str = ""
+    #: True if it cannot be understood without the snippet before it, or without the name of its subject.
     needs_previous: bool = False
     needs_subject: bool = False
     is_lead_in: bool = False
+    #: True if an answer can quote it by itself.
     is_selectable: bool = True
     is_question: bool = False
+    #: The heading above it, or a question that opens its paragraph.
     heading: str = ""
+    #: The caption above the table of the row, or the line above a quoted mail with its author.
     caption: str = ""
+    #: The cells of a row without the names of its columns, if it has such names.
     cell_text: str = ""
+    #: The hit that has its first character (None if no hit has it), and the number of the hit's chunk.
     hit: Hit | None = None
     ordinal: int = 0
     num_words: int = 0
+    #: The release that it dates if it is a heading of a list of changes.
     release: Release | None = None
 
     @property
@@ -108,7 +110,7 @@ class Snippet:
 
     @property
     def scored_text(self) -> str:
-        """The text to compare with a question: it also has the words of its cells (``unit price`` for unit_price)."""
+        """The text to compare with a question, also with the words in its cells (``unit price`` for ``unit_price``)."""
         return f"{self.labeled_text} {self.cell_text}"
 
 
@@ -180,7 +182,7 @@ def split_prose(
     ``term`` is the term that the block defines, or empty. It becomes the ``term`` of each snippet, and also the
     ``label`` that is displayed before it, except before the first sentence if this contains it (``has_own_term``).
     ``introduces_next`` is True if the last sentence is a lead-in to the next block. ``language`` decides where
-    sentences end (None: the rules for English). An item of a list in a quoted mail has the kind ``item`` in any case.
+    sentences end (None: the rules for English). A list item in a quoted mail has the kind ``item`` in any case.
     """
     text, start, end, block_index = block
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
@@ -191,7 +193,7 @@ def split_prose(
         content = _BLANK_QUOTE_PATTERN.sub(_blank_out, content)
     spans = list(split_sentences(content, language))
     question = _BOLD_QUESTION_PATTERN.match(content)
-    if question is not None:  # all of its sentences ask
+    if question is not None:  # one span, even if the question has several sentences
         later_spans = [(max(first, question.end()), last) for first, last in spans if last > question.end()]
         spans = [question.span(), *later_spans]
     spans = _join_short_answers(content, list(_split_quoted_items(content, spans)))
@@ -230,7 +232,10 @@ def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Itera
 
 
 def _is_one_statement(content: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """True if the sentences of a list item are short enough to be read as one, and none of them asks."""
+    """True if a list item (``content``) is a single statement: its sentences are short, and none of them is a question.
+
+    ``spans`` are the spans of the sentences.
+    """
     if len(spans) < 2 or any(content[start:end].endswith(("?", "？")) for start, end in spans):
         return False
     return count_written_words(content) <= _MAX_ITEM_WORDS
@@ -256,7 +261,7 @@ def _blank_out(match: re.Match[str]) -> str:
 
 
 def split_code(block: PassageBlock) -> Iterator[Snippet]:
-    """Yield a block of code in pieces of a few lines, without its fences.
+    """Yield a block of code in pieces of a few lines, without its fences (the lines of three backticks).
 
     Code is not selectable as an answer by itself. The first piece needs the snippet before the block, which introduces
     the code.
@@ -308,8 +313,8 @@ def _read_code_lines(block: PassageBlock) -> list[_CodeLine]:
 def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
     """Yield the lines of code in pieces of at most ``_MAX_CODE_LINES``, without blank lines.
 
-    A piece has as many whole paragraphs as fit. A longer paragraph is split where its indentation is lowest, but so
-    that every piece except the last has at least half of the maximum.
+    A piece has as many whole paragraphs as fit. A longer paragraph is split at a line with the lowest indentation.
+    Every piece except the last has at least half of the maximum.
     """
     piece: list[_CodeLine] = []
     for is_blank, group in groupby(lines, key=lambda line: not line.text.strip()):
@@ -330,7 +335,7 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
 def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[Snippet]:
     """Yield the rows of a Markdown table, or the lines of a bill, as snippets such as ``Item: tea; Price: 3``.
 
-    ``header_row`` has the names of the columns (None: the first row of the block has them; empty: there are no names).
+    ``header_row`` has the names of the columns (None: they are in the first row of the block; empty: there are none).
     """
     header = _split_cells(header_row) if header_row else []
     offset = block.start
@@ -343,9 +348,10 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
             has_named_cells = any(header) and min(2, len(header)) <= len(cells) <= len(header)
             names = header if has_named_cells else [""] * len(cells)
             fields = [f"{name}: {cell}" if name else cell for name, cell in zip(names, cells, strict=False) if cell]
-            if len(fields) == 2 and header and not any(header):  # a table of properties has their names in its rows
+            has_empty_header = bool(header) and not any(header)
+            if len(fields) == 2 and has_empty_header:  # each row has the name and the value of a property
                 fields = [f"{fields[0].removesuffix(':')}: {fields[1]}"]
-            # Without a name in its first column, a header lists the things that the rows compare.
+            # If its first cell is empty, the header lists the things that the rows compare, and not the columns' names.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
             row_end = offset + len(line.rstrip())
             yield Snippet(
@@ -419,7 +425,7 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:
-    """Yield one snippet if a heading has a version and its date, else nothing. It answers a question about the date.
+    """Yield one snippet if a heading has a version and its date, else nothing. It can answer a question about the date.
 
     ``block`` is the block of the heading. The snippet is displayed like a table row.
 

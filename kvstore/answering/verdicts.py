@@ -1,8 +1,10 @@
-"""Yes or no: the answer to a question that asks for it, if one sentence settles it beyond doubt.
+"""Verdicts: yes or no, the answer to a question that asks for it, if one sentence settles it beyond doubt. A *term* is
+the stem of a content word. A *clause* is a part of the sentence between commas or words such as "but". A *limit* is a
+number after words such as "up to".
 
-In: the question, the sentence that answers it, and the title and heading above that. Out: ``yes``, ``no``, or None,
-which most questions get. There is a verdict only if the sentence with its title has every content word in the question.
-Then these rules apply in order:
+In: the question, the sentence that answers it, and its context: the title and heading above it. Out: ``yes``, ``no``,
+or None, which most questions get. There is a verdict only if the sentence with its context has every content word in
+the question. Then these rules apply in order:
 
 - Another number with the same unit is a no, unless one of the two is a limit: then the limit decides.
 - A negation (*not*, *no*, *never*) directly before words from the question is a no, and so is *forbidden* if the
@@ -76,7 +78,10 @@ _MAX_DISTANCE = 5
 
 
 class _ComparedQuantity(NamedTuple):
-    """A number with the word after it as its unit, the words that compare it, and True for an upper limit."""
+    """A number with the word after it as its unit, and the words before it that compare it ("more than"), if any.
+
+    ``is_limit`` is True if it is an upper limit, such as that of "up to 3 days".
+    """
 
     value: float
     unit: str
@@ -88,7 +93,8 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     """Return the answer yes or no to a question if a sentence settles it beyond doubt; None in most cases.
 
     The sentence must have the content words of the question; ``context``, such as its title and heading, can supply all
-    but one of them. The rules in the module's docstring then decide. ``stem`` is the stemming function.
+    but one of them. Then numbers decide, if they differ, or a negation or prohibition. Any other sentence is a yes only
+    if nothing in it weakens the statement. ``stem`` is the stemming function.
 
     >>> [decide_verdict(f"Is the {part} lit?", text, "", str.lower)
     ...  for part in ("tower", "mole") for text in ("The tower is lit.", "The tower is never lit.")]
@@ -104,8 +110,8 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     shared_terms = _find_shared_terms(question, sentence, context, optional_terms, stem)
     if not shared_terms:
         return None
-    # A question with a negation is ambiguous.
-    if _NEGATION_PATTERN.search(question) or not _has_all_calendar_words(question, sentence):
+    is_ambiguous = _NEGATION_PATTERN.search(question) is not None  # "Is it not open?"
+    if is_ambiguous or not _has_all_calendar_words(question, sentence):
         return None
     comparison = _compare_quantities(question, sentence, asks_permission)
     if comparison != "equal":
@@ -129,10 +135,10 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
 def _find_shared_terms(
     question: str, sentence: str, context: str, optional_terms: str, stem: Callable[[str], str]
 ) -> set[str]:
-    """Return the stems of the question's content words that the sentence has.
+    """Return the terms of the question that the sentence has.
 
-    Returns an empty set if a content word is neither in the sentence nor in ``context``, its title and heading. The
-    words in ``optional_terms`` can be missing.
+    Returns an empty set if a term is neither in the sentence nor in ``context``, its title and heading. The words in
+    ``optional_terms`` can be missing.
     """
     terms = _list_required_terms(question, optional_terms, stem)
     shared_terms = terms & set(list_content_terms(sentence, stem))
@@ -172,7 +178,7 @@ def find_names(text: str) -> list[str]:
 
 
 def _list_required_terms(question: str, optional_terms: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the stems of the content words of a question, without its numbers and the words in ``optional_terms``."""
+    """Return the terms of a question, without those of its numbers and of the words in ``optional_terms``."""
     terms = list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem)
     return set(terms).difference(list_content_terms(optional_terms, stem))
 
