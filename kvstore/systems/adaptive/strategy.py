@@ -114,27 +114,27 @@ class AdaptiveStrategy:
         object), the chunks of names that triples connect to the question are added.
         """
         # The names in the question and the numbers of their chunks are read in the two rounds of hybrid search.
-        dense, (entities,) = search_by_vector(query, [RecognitionRequest(query.question, capitalized_only=True)])
+        dense, (names,) = search_by_vector(query, [RecognitionRequest(query.question, capitalized_only=True)])
         name_requests = [
-            make_degree_request(entities),
-            make_all_words_request(entities, query.stem),
+            make_degree_request(names),
+            make_all_words_request(names, query.stem),
             HasTriplesRequest(),
         ]
         lexical, (degrees, all_words_counts, has_triples) = search_by_words(query, dense, other_requests=name_requests)
         hybrid = combine_searches(query, dense, lexical)
         with query.trace.step("recognize entities") as step:
-            record_recognized_entities(query, entities, step)
-        spreads = compute_spreads(entities, degrees, all_words_counts)
-        names = _select_start_names(query, entities, spreads)  # without names in too many chunks
-        decomposition = decompose_question(query, names)
+            record_recognized_entities(query, names, step)
+        spreads = compute_spreads(names, degrees, all_words_counts)
+        start_names = _select_start_names(query, names, spreads)  # without names in too many chunks
+        decomposition = decompose_question(query, start_names)
         with query.trace.step("weigh walk") as step:
-            factors = _compute_walk_factors(query, hybrid, entities, decomposition, spreads)
+            factors = _compute_walk_factors(query, hybrid, names, decomposition, spreads)
             weight = self._choose_max_walk_weight(query) * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
-            name_degrees = [degree for entity, degree in zip(entities, degrees, strict=True) if entity in names]
-            walk_result = _run_walk(query, hybrid, names, name_degrees, decomposition)
+            start_degrees = [degree for name, degree in zip(names, degrees, strict=True) if name in start_names]
+            walk_result = _run_walk(query, hybrid, start_names, start_degrees, decomposition)
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
             chunks, scores = _merge_scores(hybrid, walk_result, weight)
@@ -205,9 +205,8 @@ class _WalkFactors(NamedTuple):
 
     ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the estimated number of chunks about it,
     and ``total_chunks`` the number of all chunks. ``num_words`` is the number of the question's informative words
-    outside its names, and ``remainder_fraction`` their fraction of the question, weighted by rarity.
-    ``is_comparison`` is true if the question compares names. ``coverage`` is the fraction of the question that the best
-    chunk covers.
+    outside its names, and ``remainder_fraction`` their fraction of the question, weighted by rarity. ``is_comparison``
+    is true if the question compares names. ``coverage`` is the fraction of the question that the best chunk covers.
     """
 
     name: str | None
@@ -257,7 +256,7 @@ def _compute_walk_factors(
     decomposition: Decomposition,
     spreads: Mapping[str, Spread],
 ) -> _WalkFactors:
-    """Return the quantities that determine how much the graph walk counts for a question.
+    """Return the quantities that determine the weight of the graph walk for a question.
 
     ``names`` are its known names, ``spreads`` the estimated number of chunks about each, and ``decomposition`` the
     names that it compares and its remainder without names. ``hybrid`` is the result of hybrid search, with the rarity
@@ -274,15 +273,15 @@ def _compute_walk_factors(
     remainder_fraction = math.fsum(remainder_rarities) / total_rarity if total_rarity else 0.0
     # The names that occur in chunks and that the question writes as names, each as (estimated number of chunks, name).
     candidates = [
-        (spreads[entity.key].chunks, entity.key)
-        for entity in names
-        if spreads[entity.key].chunks
-        and is_written_as_name(query.question, entity, allow_phrases=spreads[entity.key].is_proper)
+        (spreads[name.key].chunks, name.key)
+        for name in names
+        if spreads[name.key].chunks
+        and is_written_as_name(query.question, name, allow_phrases=spreads[name.key].is_proper)
     ]
     rarest: tuple[float, str | None] = min(candidates) if candidates else (0.0, None)
-    name_chunks, name = rarest
+    name_chunks, rarest_name = rarest
     return _WalkFactors(
-        name=name,
+        name=rarest_name,
         name_chunks=name_chunks,
         total_chunks=query.chunk_count,
         remainder_fraction=remainder_fraction,

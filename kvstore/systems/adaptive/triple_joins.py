@@ -62,9 +62,9 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     def fetch(self, state: State) -> JoinedChunks:
         """Return the chunks of the names in the triples that match the question best (HippoRAG 2, section 3.2).
 
-        The triples (subject, relation, object) are from the documents of the request's chunks. The chunks of a name in
-        a matching triple are the next step in a chain of facts. Names that the question contains are skipped. For
-        each chunk, the result has the score of its triple (at most 1), the cosine and the pair of names.
+        The triples are from the documents of the request's chunks. The chunks of a name in a matching triple are the
+        next step in a chain of facts. Names that the question contains are skipped. For each chunk, the result has the
+        score of its triple (at most 1), the cosine and the pair of names.
         """
         triples = TriplesRequest(self.chunks).fetch(state)
         all_matches = match_triples(triples, self.rarities, self.stem, limit=None)
@@ -74,14 +74,13 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         neighborhood = answer.neighborhood.entities
         if neighborhood is None:  # no name is an entity
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
-        # The chunks are grouped by entity, and ``bounds`` are the borders of the groups.
-        chunk_entities = np.repeat(answer.request.entities, np.diff(neighborhood.rows.bounds)).tolist()
-        # The result is in the order of the matches, because the order of entity ids depends on earlier changes. Chunks
-        # of entities that are not selected have the last rank, and are dropped.
+        # The entity of each row (chunk): rows are grouped by entity, and ``bounds`` are the borders of the groups.
+        row_entities = np.repeat(answer.request.entities, np.diff(neighborhood.rows.bounds)).tolist()
+        # The rows of the selected entities, in the order of the matches. (The order of entity ids is arbitrary.)
         ranks = {entity: rank for rank, entity in enumerate(matches_by_entity)}
-        chunk_ranks = np.array([ranks.get(entity, len(ranks)) for entity in chunk_entities], np.int64)
-        rows = np.argsort(chunk_ranks, kind="stable")[: np.count_nonzero(chunk_ranks < len(ranks))]
-        row_matches = [matches_by_entity[chunk_entities[row]] for row in rows.tolist()]
+        selected_rows = [row for row, entity in enumerate(row_entities) if entity in ranks]
+        rows = np.array(sorted(selected_rows, key=lambda row: ranks[row_entities[row]]), np.int64)
+        row_matches = [matches_by_entity[row_entities[row]] for row in rows.tolist()]
         return JoinedChunks(
             chunks=neighborhood.rows.chunks[rows],
             matches=scale_to_best(np.array([match.score for match in row_matches])),

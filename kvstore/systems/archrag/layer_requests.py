@@ -89,40 +89,54 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
         return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)
 
     def _search_layers(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
-        """Return the nearest nodes (entities or communities) of each searched layer that exist, best first.
+        """Return the nearest nodes of each searched layer that exist, best first.
 
-        ``graph`` is the search graph over both. Communities with a report by a model are ranked by the vector of the
-        report. If deleted nodes leave too few nodes, the search is repeated for more, at most :data:`_MAX_RETRIES`
-        times.
+        ``graph`` is the search graph over all nodes. Communities with a report by a model are ranked by the vector of
+        the report.
         """
         num_layers = 1 + min(communities.levels, self.levels)
-        reported_layers = _group_reported_communities(communities)  # by layer
-        # Communities with a report by a model are ranked again below, so one more node is requested for each of them.
-        counts = [self.count + len(community_ids) for community_ids in reported_layers[:num_layers]]
-        counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
+        reported_layers = _group_reported_communities(communities)[:num_layers]
+        # The communities with a report are ranked again below, so one more node is requested for each of them.
+        counts = [self.count + len(community_ids) for community_ids in reported_layers]
+        layers = [
+            _merge_reported_communities(communities, layer, community_ids, self.vector) if community_ids else layer
+            for layer, community_ids in zip(
+                self._find_existing_nodes(state, communities, graph, counts), reported_layers, strict=True
+            )
+        ]
+        return [layer[: self.count] for layer in layers]
+
+    def _find_existing_nodes(
+        self, state: State, communities: Communities, graph: CommunityGraph, counts: Sequence[int]
+    ) -> list[RankedNodes]:
+        """Return the nearest nodes of each layer that exist, best first.
+
+        ``counts`` has the number of nodes to request of each searched layer. Nodes can have been deleted since
+        ``graph`` was built. If fewer than ``self.count`` of the nodes of a layer exist, the search is repeated with a
+        larger count, at most :data:`_MAX_RETRIES` times.
+        """
+        num_layers = len(counts)
+        unsearched_counts = [0] * (len(graph.nodes) - num_layers)
         layers: list[RankedNodes] = []
         for _ in range(_MAX_RETRIES + 1):
-            nearest_by_layer = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
+            nearest_by_layer = graph.find_nearest(self.vector, [*counts, *unsearched_counts], self.ef)[:num_layers]
             layers = [
                 _select_existing_nodes(state, communities, layer, nodes) for layer, nodes in enumerate(nearest_by_layer)
             ]
-            # A layer needs more if too few of its nodes exist, and not all were returned yet. Only the first layers of
-            # the graph are searched.
+            # A layer needs more nodes if too few of them exist, and not all of the layer were returned yet.
             needs_more_flags = [
-                len(existing_nodes) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
-                for existing_nodes, nodes, layer_nodes in zip(layers, nearest_by_layer, graph.nodes, strict=False)
+                len(existing_nodes) < min(self.count, len(all_nodes)) and len(nodes) < len(all_nodes)
+                for existing_nodes, nodes, all_nodes in zip(
+                    layers, nearest_by_layer, graph.nodes[:num_layers], strict=True
+                )
             ]
             if not any(needs_more_flags):
                 break
-            counts[:num_layers] = [
+            counts = [
                 _RETRY_FACTOR * count if needs_more else count
-                for count, needs_more in zip(counts, needs_more_flags, strict=False)
+                for count, needs_more in zip(counts, needs_more_flags, strict=True)
             ]
-        layers = [
-            _merge_reported_communities(communities, layer, community_ids, self.vector) if community_ids else layer
-            for layer, community_ids in zip(layers, reported_layers, strict=False)
-        ]
-        return [layer[: self.count] for layer in layers]
+        return layers
 
 
 def _select_existing_nodes(
@@ -144,8 +158,8 @@ def _select_existing_nodes(
 def _group_reported_communities(communities: Communities) -> list[list[int]]:
     """Return, for each layer, the ids of the communities whose report a language model wrote.
 
-    The graph has only the centroids of communities, so these are compared by the vectors of their reports instead.
-    The list of layer 0, which has the entities, is empty; layer 1 has the finest communities.
+    The graph has only the centroids of communities, so these are compared by the vectors of their reports instead. The
+    list of layer 0, which has the entities, is empty; layer 1 has the finest communities.
     """
     layers: list[list[int]] = [[] for _ in range(1 + communities.levels)]
     for community in communities.text_vectors:
@@ -156,7 +170,7 @@ def _group_reported_communities(communities: Communities) -> list[list[int]]:
 def _merge_reported_communities(
     communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Vector
 ) -> RankedNodes:
-    """Return the communities of a layer (a level), best first, with ``reported_communities`` ranked by their reports.
+    """Return the communities of a layer, best first, with ``reported_communities`` ranked by their reports.
 
     A language model wrote these reports, whose vectors are compared with ``vector``, the question's vector. Other
     communities have the cosine of their centroid, which is in ``layer``.

@@ -56,8 +56,8 @@ class _TreeNeighbor(NamedTuple):
 class CandidatePool:
     """Candidate chunks, ids ascending, their cosines with the question, and the route to the abstract above each.
 
-    ``num_abstracts`` is the number of abstracts visited. ``has_specific_entities`` is false if no
-    abstract was searched, because each entity is in no abstract or in too many.
+    ``num_abstracts`` is the number of abstracts visited. ``has_specific_entities`` is false if no abstract was
+    searched, because each entity is in no abstract or in too many.
     """
 
     chunks: Ids

@@ -2,9 +2,9 @@
 consecutive chunks of a document, or lower abstracts.
 
 Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the
-top chunks, with their abstracts. The abstracts of the rarest entities come first, then the ancestors and descendants
-of these abstracts, level by level. The pool of candidates is limited, so a common name does not cause an exact scan. If
-no entity is known, or every known entity is too common, kvstore uses dense search, and EXPLAIN says so.
+top chunks, with their abstracts. The abstracts of the rarest entities come first, then the ancestors and descendants of
+these abstracts, level by level. The pool of candidates is limited, so a common name does not cause an exact scan. If no
+entity is known, or every known entity is too common, kvstore uses dense search, and EXPLAIN says so.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ class RelationsRequest(ReadRequest[RenderedRelations]):
         """
         hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
+        # The nodes of each entity: each of its names has a node in every tree that contains it.
         node_groups = [
             sort_nodes(state, chain.from_iterable(hierarchy.find_nodes(names)))[: self.max_nodes]
             for names in self.names

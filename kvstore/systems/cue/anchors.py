@@ -1,9 +1,9 @@
 """Anchors: the entities and units at which a path search starts (CUE-RAG, Algorithm 4). A *unit* is a sentence with its
 own vector; its *row* is its number in the unit graph. The *key* of an entity is its name in normal form.
 
-Spreading activation yields the entities that the question mentions. They
-include entities whose title adds a note in parentheses to the name, or omits it. With an index of kind ``synonyms``, an
-unknown name is replaced by the nearest known names. Knowledge anchoring yields the units nearest to the question.
+Spreading activation yields the entities that the question mentions. They include entities whose title adds a note in
+parentheses to the name, or omits it. With an index of kind ``synonyms``, an unknown name is replaced by the nearest
+known names. Knowledge anchoring yields the units nearest to the question.
 
 In: a query and the units around it. Out: :class:`Anchors`.
 """

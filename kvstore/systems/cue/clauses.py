@@ -2,8 +2,8 @@
 the sentence. Its *head* is the word it depends on, and its *subtree* the word itself and all words that depend on it.
 
 In: a parsed sentence. Out: its clauses as character ranges, each with its subject if that lies outside the clause. A
-coordinate clause ("was born in Kelloe *and died in London*") ends the one before it. If it has no subject, it takes
-the subject of the clause before. A relative clause whose subject is the relative pronoun takes the noun phrase that it
+coordinate clause ("was born in Kelloe *and died in London*") ends the one before it. If it has no subject, it takes the
+subject of the clause before. A relative clause whose subject is the relative pronoun takes the noun phrase that it
 modifies as subject; the sentence around it is not split. "London, *which he loved*" has a different subject and is not
 extracted. (Del Corro, Gemulla 2013, "ClausIE: clause-based open information extraction", section 3, has a fuller set of
 clauses.)
@@ -124,8 +124,8 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
     """True if the predicate at ``index`` is coordinated with another one, or juxtaposed without a conjunction.
 
-    The labels follow Universal Dependencies: the parser labels a juxtaposed clause ``advcl``, as an adverbial
-    clause, but it has no subordinating word (``mark`` or ``advmod``).
+    The labels follow Universal Dependencies: the parser labels a juxtaposed clause ``advcl``, as an adverbial clause,
+    but it has no subordinating word (``mark`` or ``advmod``).
     """
     label = sentence.words[index].label
     return label == "conj" or (label == "advcl" and not sentence.has_dependent(index, "mark", "advmod"))

@@ -113,7 +113,8 @@ def search_paths(
         extension_groups = list(filter(None, (_collect_extensions(graph, frontier, beam) for frontier in frontiers)))
         if not extension_groups:
             return
-        # Read the texts of the units on the extended paths, from which the paths are scored.
+        # Read the texts of the units on the extended paths, from which the paths are scored. The keys of a group are
+        # the rows of the units on each path.
         graph.load_contents(row for extensions in extension_groups for rows in extensions for row in rows)
         path_groups = [_select_best_paths(graph, extensions, beam, scorer) for extensions in extension_groups]
         yield [path for paths in path_groups for path in paths]

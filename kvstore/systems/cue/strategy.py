@@ -2,11 +2,10 @@
 a sentence with its own vector; its *row* is its number in the graph. A *hop* goes from an entity to a unit that
 mentions it. *Anchors* are the entities and units at which paths start.
 
-Each name in the question has its own beam, and the units nearest to the
-question share one. In a single beam, names would compete and some would lose all their paths. The score of a chunk is
-the score of the best path through it, as a fraction of the best path of all, plus its own similarity to the question.
-In the paper, paths only yield candidates, which a cross-encoder ranks; but a chunk in the middle of a chain of facts is
-not similar to the question.
+Each name in the question has its own beam, and the units nearest to the question share one. In a single beam, names
+would compete and some would lose all their paths. The score of a chunk is the score of the best path through it, as a
+fraction of the best path of all, plus its own similarity to the question. In the paper, paths only yield candidates,
+which a cross-encoder ranks; but a chunk in the middle of a chain of facts is not similar to the question.
 
 In: a query, on a store with a ``units`` index. Out: evidence, with the path to each chunk: name → "unit" → name → …
 """
@@ -80,14 +79,13 @@ class CueStrategy:
             ranking = best(query.reading, chunks, _score_chunks(query, graph, chunks, paths_by_chunk), query.reach)
             ranking = append_tails(ranking, vector_ranking, top=query.reach)
             step.count = len(chunks)
-            step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: " + ", ".join(
-                f"{score:.3f} {name}" for name, score in _label_chunks(query, ranking[: query.top])
-            )
-        path_texts = {
+            scores_text = _format_scores(query, ranking[: query.top])
+            step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: {scores_text}"
+        path_texts = {chunk: "near the question" for chunk, _ in ranking}
+        path_texts |= {
             chunk: _format_path_to_chunk(graph, paths_by_chunk[chunk], chunk)
+            for chunk in path_texts
             if chunk in paths_by_chunk
-            else "near the question"
-            for chunk, _ in ranking
         }
         return evidence_of(query, self.name, ranking, paths=path_texts, pool=len(chunks))
 
@@ -99,7 +97,7 @@ def has_all_unit_vectors(query: Query, availability: UnitAvailability) -> bool:
 
 
 def _require_units(query: Query) -> UnitAvailability:
-    """Return the availability of the ``units`` index (the sentences of documents, with vectors).
+    """Return the availability of the ``units`` index.
 
     Raises InputError if the index is missing, or if the store has no embedder.
     """
@@ -196,11 +194,13 @@ def _score_chunks(
     return _PATH_WEIGHT * scale_to_best(path_scores) + _OWN_WEIGHT * own_scores
 
 
-def _label_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
-    """Return a label for EXPLAIN (document key and ordinal) and the score of each chunk of a ranking."""
+def _format_scores(query: Query, ranking: Ranking) -> str:
+    """Return the score, document key and ordinal of each chunk of a ranking as text for EXPLAIN."""
     loaded_chunks = query.load_chunks(chunk for chunk, _ in ranking)
-    labels = (f"{chunk.document.key} {chunk.record.ordinal}" for chunk in loaded_chunks)
-    return list(zip(labels, (score for _, score in ranking), strict=True))
+    return ", ".join(
+        f"{score:.3f} {chunk.document.key} {chunk.record.ordinal}"
+        for chunk, (_, score) in zip(loaded_chunks, ranking, strict=True)
+    )
 
 
 def _format_path_to_chunk(graph: UnitGraph, path: UnitPath, chunk: int) -> str:

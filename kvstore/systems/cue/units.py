@@ -2,8 +2,8 @@
 clause, list item or table row with its own vector, or a statement that a model wrote instead. A chunk's *ordinal* is
 its number in its document; a unit's *number* counts in chunk or document.
 
-In: a state. Out: :class:`Units`, by ``state.get_part(UNITS)``. The edges between units and entities are not stored,
-but computed from the mentions of a chunk that lie in the unit's span, and from the document's title.
+In: a state. Out: :class:`Units`, by ``state.get_part(UNITS)``. The edges between units and entities are not stored, but
+computed from the mentions of a chunk that lie in the unit's span, and from the document's title.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ class _DocumentUnits:
             self.written_units = self._read_written_units(state)
 
     def _read_written_units(self, state: State) -> dict[int, PassageTexts]:
-        """Return the units that a language model wrote, and its name, by the ordinal of their chunk."""
+        """Return the units that a language model wrote, and its name, by the ordinal of their chunk.
+
+        They are stored by the digest of the passage (title, headings and text of the chunk) from which it wrote them.
+        """
         value = WRITTEN_UNITS.find(state, self.record.key)
         if value is None:
             return {}
@@ -118,7 +121,7 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return unit ``number`` (a sentence, counted from 0) of the chunk with the ordinal ``ordinal``.
+        """Return unit ``number`` (counted from 0) of the chunk with the ordinal ``ordinal``.
 
         A unit that a model wrote has the span of its chunk.
         """
@@ -273,8 +276,8 @@ class Units:
     def _load_document_units(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
         """Return a cache of units by document id that has all these documents.
 
-        Documents missing from the cache are read in one batch. If the cache would be too large, all other documents
-        are removed from it.
+        Documents missing from the cache are read in one batch. If the cache would be too large, all other documents are
+        removed from it.
         """
         cache, document_ids = self._documents, dict.fromkeys(documents)
         missing_documents = [document for document in document_ids if document not in cache]

@@ -3,8 +3,8 @@ replace the sentences of a chunk. A *passage* is a chunk as a prompt shows it, w
 prompt* is sent after an invalid answer.
 
 In: the chunks of a document. On disk: table ``unit_texts``. Out: the statements of each chunk, which replace its
-sentences as units. The prompt is kvstore's; it asks for the same as the paper's: simple sentences, full
-names, resolved pronouns.
+sentences as units. The prompt is kvstore's; it asks for the same as the paper's: simple sentences, full names, resolved
+pronouns.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class _WrittenUnits(WrittenListFact):
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt that asks a language model for the statements that each passage makes.
 
-        A single passage has a retry prompt, which is sent after an invalid answer. It asks for one sentence about
-        each of the first sentences of the passage. Weak models do not split a passage into statements, but most can
-        shorten or repeat a sentence.
+        A single passage has a retry prompt, which is sent after an invalid answer. It asks for one sentence about each
+        of the first sentences of the passage. Weak models do not split a passage into statements, but most can shorten
+        or repeat a sentence.
         """
         prompt = super().build_prompt(passages)
         if len(passages) > 1:
@@ -109,7 +109,7 @@ class _WrittenUnits(WrittenListFact):
         """Validate a statement written by a model, and return it unchanged.
 
         ``item`` is the statement, and True if it shares its line with other sentences. Raises ValueError if ``check``
-        does, if the statement is a fragment, or if it begins with a pronoun after other sentences. Also raises
+        rejects its form, if it is a fragment, or if it begins with a pronoun and shares its line. Also raises
         ValueError if no sentence in ``source``, the texts that the model read, supports it.
         """
         from ...models.statement_support import has_unresolved_pronoun

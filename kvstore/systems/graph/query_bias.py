@@ -72,8 +72,8 @@ class QueryBias:
 def has_informative_remainder(query: Query, decomposition: Decomposition) -> bool:
     """True if the question has enough informative words outside its names to rank chunks.
 
-    Function words, and request words such as "explain", are not informative. ``decomposition`` has the question
-    without its names. A question without names has no remainder.
+    Function words, and request words such as "explain", are not informative. ``decomposition`` has the question without
+    its names. A question without names has no remainder.
     """
     if decomposition.remainder == query.question:
         return False

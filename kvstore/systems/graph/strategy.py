@@ -2,11 +2,11 @@
 *walk* is personalized PageRank over chunks and entities (the nodes). A node's *mass* is its probability in the walk.
 The *remainder* is the question without its names.
 
-The walk starts at the entities in the question. They are weighted by
-how specific they are; compared entities get equal weight. With little weight, it also starts at the best chunks by
-vector and by words, and at triples of the documents of these chunks that share words with the question. From an entity,
-it prefers the chunks that match what is asked (:mod:`.query_bias`). The walk reaches all chunks along a chain of facts,
-including chunks that are not similar to the question.
+The walk starts at the entities in the question. They are weighted by how specific they are; compared entities get equal
+weight. With little weight, it also starts at the best chunks by vector and by words, and at triples of the documents of
+these chunks that share words with the question. From an entity, it prefers the chunks that match what is asked
+(:mod:`.query_bias`). The walk reaches all chunks along a chain of facts, including chunks that are not similar to the
+question.
 
 The reached chunks are ranked by their mass times e to the power of their relevance to the question *without its names*:
 cosine plus BM25, each as a fraction of the best candidate's. The names already determined the walk; counting them again
@@ -97,8 +97,8 @@ class WalkWeights:
 
     ``restart`` is the probability that the walk goes back to its starts. ``passages`` is the total weight of the best
     chunks as starts, relative to the total weight of the names. ``bias`` is how strongly the cosine with the question
-    without its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to the
-    question without its names.
+    without its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to the question
+    without its names.
     """
 
     restart: float = 0.2
@@ -192,7 +192,7 @@ def _read_walk_inputs(
 
     ``starts`` maps nodes (names and chunks) to masses. ``degrees`` has the number of chunks of each of ``names``, and
     ``decomposition`` the question without its names. Only the triples of the first chunks of ``rankings`` are read. The
-    walk prefers chunks with a high cosine with the question without its names; ``bias_strength`` is how strongly (0:
+    walk prefers chunks with a high cosine with the question without its names; ``bias_strength`` sets how strongly (0:
     not at all).
     """
     words = parse_question_words(decomposition.remainder, query.stem)
@@ -254,6 +254,7 @@ class GraphStrategy:
         If the store has a ``units`` index, the best path of units (sentences) through a chunk also counts. Falls back
         to dense search if the walk has no start.
         """
+        # The first read: names in the question, nearest chunks, and the number of chunks with each word.
         reader, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
         words = parse_question_words(query.question, query.stem)
@@ -264,6 +265,7 @@ class GraphStrategy:
             record_recognized_entities(query, names, recognition)
             step.count = len(near_ranking)
         decomposition = decompose_question(query, names)
+        # The second read: the best chunks by words, and the number of chunks with each name.
         with query.trace.step("lexical search") as step:
             terms = words.list_lookup_terms(counts)
             term_weights = build_term_weights(reader.counters, terms, counts)
@@ -273,20 +275,21 @@ class GraphStrategy:
                 HasIndexRequest("units"),
             )
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
-        tails = near_ranking, word_search.ranking  # chunks that are not candidates follow in their order
+        full_rankings = near_ranking, word_search.ranking  # of all chunks, candidates or not
         near_ranking = near_ranking[:NUM_NEAREST]
         rankings = [near_ranking, word_search.ranking[:NUM_NEAREST]]
         weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})
         walk_result = walk_graph(query, names, degrees, decomposition, rankings, weights)
         if walk_result is None:
-            return evidence_of(query, self.name, tails[0], paths="near the question", pool=len(tails[0]))
+            nearest = full_rankings[0]
+            return evidence_of(query, self.name, nearest, paths="near the question", pool=len(nearest))
         scores = walk_result.scores
         if has_units and option(query, self, "units") and has_informative_remainder(query, decomposition):
             shares = _compute_path_shares(query, term_weights, names, walk_result.chunks, near_ranking)
             scores = scores * np.exp(option(query, self, "units") * shares)
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
-        ranking = append_tails(ranking, *tails, top=query.reach)
+        ranking = append_tails(ranking, *full_rankings, top=query.reach)
         return evidence_of(query, self.name, ranking, paths=chunk_paths, pool=len(walk_result.chunks))
 
 
@@ -334,8 +337,8 @@ def _add_chunks_of_ranking(starts: dict[int, float], ranking: Ranking, mass: flo
 def _add_entities_of_triples(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
     """Add the entities of the triples that match the question best to the starts of a walk (HippoRAG 2, section 3.2).
 
-    Their masses are added to ``starts``, and their graph rows (edges) and degrees (numbers of chunks) to ``inputs``.
-    The triples are taken from ``inputs``.
+    ``inputs`` has the triples (subject, relation, object), which are matched by the question's words. The masses of the
+    entities are added to ``starts``, and their graph rows (edges) and degrees (numbers of chunks) to ``inputs``.
     """
     reader = query.reading
     rarities = {term: compute_term_rarity(reader.counters.chunks, inputs.counts[term]) for term in inputs.terms}
@@ -379,13 +382,10 @@ def _select_candidates(
     reached_chunks = walked_chunks[masses >= min_mass].tolist()
     near_chunks = [chunk for ranking in rankings for chunk, _ in ranking]
     chunks = merge_distinct(np.array(reached_chunks + near_chunks, np.uint64))
-    order = np.argsort(walked_chunks)
-    walked_chunks, masses = walked_chunks[order], masses[order]
-    # The index of each candidate in ``walked_chunks``; any valid index for a chunk that is not in it.
-    indexes = np.minimum(np.searchsorted(walked_chunks, chunks), max(0, len(walked_chunks) - 1))
     shares = np.zeros(len(chunks))
     if len(walked_chunks):
-        shares = np.where(walked_chunks[indexes] == chunks, masses[indexes], 0.0) / masses.max()
+        is_candidate = np.isin(walked_chunks, chunks)
+        shares[np.searchsorted(chunks, walked_chunks[is_candidate])] = masses[is_candidate] / masses.max()
     return chunks, shares + _UNREACHED_MASS
 
 

@@ -59,8 +59,8 @@ def list_matched_names(matches: Iterable[TripleMatch]) -> list[str]:
 def compute_triple_masses(matches: Sequence[TripleMatch], entities: Mapping[str, int]) -> dict[int, float]:
     """Return the mass with which a graph walk starts at each entity in the best triples, by node of the graph.
 
-    The masses are in proportion to the scores of ``matches``, from :func:`match_triples`, and sum to 1 if all names
-    are known. ``entities`` maps each name to its entity, or to 0 if it is unknown.
+    The masses are in proportion to the scores of ``matches``, from :func:`match_triples`, and sum to 1 if all names are
+    known. ``entities`` maps each name to its entity, or to 0 if it is unknown.
     """
     total = 2 * math.fsum(match.score for match in matches)  # each score counts for two names
     masses: dict[int, float] = {}

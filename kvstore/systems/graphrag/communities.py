@@ -174,7 +174,7 @@ class Communities(StoredCommunities):
         ]
 
     def count_documents(self, community: int) -> int:
-        """Return the number of documents of which a chunk exists and belongs to a community or to its descendants."""
+        """Return the number of documents with an existing chunk in a community or in its descendants."""
         records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
@@ -335,7 +335,7 @@ class Communities(StoredCommunities):
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for each inconsistency in the stored rows of the communities."""
-        # The terms of reports quote documents, so kvstore deletes them after any change.
+        # The stored terms of reports quote documents, so kvstore deletes them after any change to the store.
         return self.iter_row_faults(needs_terms=self._is_current)
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:

@@ -8,8 +8,7 @@ smallest member. Nodes and chunks are in the order of the entity graph.
 
 A group of one entity is not a community. A community that the next level does not split exists only at the coarser of
 the two levels, as in GraphRAG. A chunk has one home community at each level, chosen from the top down. The weight of a
-name is its strength in the chunk, divided by
-the square root of the number of chunks that mention it.
+name is its strength in the chunk, divided by the square root of the number of chunks that mention it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The index of kind ``communities``: REFRESH builds it from one state, and later states read it. A *community* is a
 group of related entities, its members; coarse communities contain finer ones. The rows of one build are a *generation*.
 
-In: a state. On disk: the rows of :mod:`.community_rows`. Out: :class:`~.communities.Communities`,
-the communities filtered to one state.
+In: a state. On disk: the rows of :mod:`.community_rows`. Out: :class:`~.communities.Communities`, the communities
+filtered to one state.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from ...arguments import Choice, Option, format_count
 from ...models.structured import StructuredPrompt
 from ...registry.contract import DumpRow
+from ...retrieval.evidence import StoredSpan
 from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, WritingTask
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import LogicalNames
@@ -118,21 +119,16 @@ class CommunityIndex(GenerationIndex[Communities]):
         """
         community_ids = range(len(communities))
 
+        def to_row(span: StoredSpan) -> DumpRow:
+            """Return a span with the name of its chunk in place of internal ids."""
+            return names.name_chunk(span.chunk), span.start, span.end
+
         def iter_communities() -> Iterator[DumpRow]:
             """Yield the rows of communities for the dump: fields, key, and spans of the sentences of the report."""
             for community in community_ids:
-                summary = [
-                    (names.name_chunk(span.chunk), span.start, span.end)
-                    for span in communities.list_summary_spans(community)
-                ]
+                summary = list(map(to_row, communities.list_summary_spans(community)))
                 findings = [
-                    (
-                        tuple(map(names.name_entity, entities)),
-                        weight,
-                        names.name_chunk(span.chunk),
-                        span.start,
-                        span.end,
-                    )
+                    (tuple(map(names.name_entity, entities)), weight, *to_row(span))
                     for entities, weight, span in communities.list_findings(community)
                 ]
                 yield (*communities.get(community), communities.get_key(community), summary, findings)

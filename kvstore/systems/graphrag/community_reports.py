@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
 
 from ...retrieval.cover import select_summary
@@ -163,6 +164,13 @@ class _ReportMaterial:
         self.relations += findings[:_MAX_INHERITED_FINDINGS]
         self.spans.append(list(sentences_by_span))
 
+    def list_sources(self, own_spans: Iterable[StoredSpan]) -> list[StoredSpan]:
+        """Return the distinct spans that a model would write the report from.
+
+        They are the sentences of the children's reports, first child first, then the community's ``own_spans``.
+        """
+        return list(dict.fromkeys((*chain.from_iterable(reversed(self.spans)), *own_spans)))
+
 
 def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
     """Yield the id and the report of every community, children before their parents.
@@ -185,10 +193,7 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
         material.relations += _match_sentences(own_relations, own_sentences, assertions)
         summary = _select_summary(material.sentences)
         findings = _select_findings(material.relations)
-        # What a model would write the report from: the sentences of the children's reports, and the own chunks. The
-        # children were visited in descending order.
-        sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
-        sources.update((reader.get_span(chunk_index), None) for chunk_index in chunk_indexes)
+        sources = material.list_sources(map(reader.get_span, chunk_indexes))
         names = [tree.graph.keys[node] for node in members_by_community[community]]
         parent = int(tree.parents[community])
         if parent != NO_COMMUNITY:
@@ -207,9 +212,9 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
 def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     """Return, by community, the indexes of the chunks that its report is made from, ascending.
 
-    They are the chunks whose home is the community. A chunk's home is the community in which its names have the most
-    weight, found level by level. A report uses at most the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of
-    names in the community. Communities without chunks are omitted.
+    They are the chunks whose home is the community: the one in which their names have the most weight. A report uses at
+    most the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares of names in the community. Communities without
+    chunks are omitted.
     """
     chunks_by_home: dict[int, list[int]] = {}
     for chunk_index, home in enumerate(tree.homes.tolist()):
@@ -249,7 +254,7 @@ def _compute_digest(texts: Iterable[str]) -> bytes:
 def _list_top_members(tree: CommunityTree) -> list[list[int]]:
     """Return, by community, the nodes that its report lists: its strongest members, in the order of their names.
 
-    A node is the index of an entity in the graph, which is sorted by name.
+    The nodes of the graph are numbered in that order.
     """
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
     communities, nodes, _ = tree.group_members()  # the strongest members of each community first

@@ -3,10 +3,10 @@
 Each *round* searches for names from the results of the one before.
 
 *Follow-up*: local searches for the names that the primer leads to, in rounds; each round has half the weight of the one
-before. *Reduce*: the chunks of all searches are merged
-into one ranking. In the published search a model invents a hypothetical answer to search for and follow-up questions,
-and draws both at random; kvstore uses no randomness. Without a model, the follow-ups are the strongest names of the
-primer that the question does not mention, each searched separately with the question.
+before. *Reduce*: the chunks of all searches are merged into one ranking. In the published search a model invents a
+hypothetical answer to search for and follow-up questions, and draws both at random; kvstore uses no randomness. Without
+a model, the follow-ups are the strongest names of the primer that the question does not mention, each searched
+separately with the question.
 
 With a model, ASK makes it extract points and follow-up questions from the primer and from the result of each round
 (microsoft/graphrag, "DRIFT Search"). It then writes the answer from the points.
@@ -175,7 +175,7 @@ def _iter_strongest_members(communities: Iterable[NearbyCommunity]) -> Iterator[
 
 
 def _select_unvisited(entities: Iterable[int], visited_entities: Container[int], limit: int) -> list[int]:
-    """Return the first ``limit`` distinct entities that are not in ``visited``."""
+    """Return the first ``limit`` distinct entities that are not in ``visited_entities``."""
     selected_entities: dict[int, None] = {}
     for entity in entities:
         if entity not in visited_entities:

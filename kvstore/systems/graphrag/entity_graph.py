@@ -226,8 +226,8 @@ def _iter_groups_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degr
     """Yield an array for each number of nodes from 2: the nodes of the chunks with that number, shape (chunks, nodes).
 
     Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node, and ``degrees`` has the
-    number of chunks of each node. If a chunk has more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest
-    are included.
+    number of chunks of each node. If a chunk has more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest are
+    included.
     """
     starts = _find_group_starts(mention_chunks)  # the first mention of each chunk
     sizes = np.diff(starts, append=len(mention_chunks))
@@ -278,8 +278,8 @@ def _find_nodes(entities: npt.NDArray[np.uint32], node_entities: npt.NDArray[np.
 def _sum_edges(num_nodes: int, weighted_codes: list[tuple[IntArray, IntArray]]) -> Edges:
     """Build edges of ``num_nodes`` nodes, summing the weights of equal pairs.
 
-    ``weighted_codes`` are pairs of parallel arrays, codes and weights. The code of a pair of nodes is
-    first * num_nodes + second.
+    ``weighted_codes`` are pairs of parallel arrays, codes and weights. The code of a pair of nodes is first * num_nodes
+    + second.
     """
     if not weighted_codes:
         empty = np.empty(0, np.int64)

@@ -293,13 +293,13 @@ def _build_reports_within(
     smallest_first = sorted(
         groups, key=lambda group: (shares[group.community], -1 if group.community is None else group.community)
     )
-    for group_id, score in smallest_first:
-        num_tokens = int(remaining_tokens * shares[group_id] / remaining_share) if remaining_share > 0 else 0
-        label = labels_by_group[group_id]
-        content = _build_cover(query, candidates[group_id], label, num_tokens)
-        path = _UNASSIGNED_PATH if group_id is None else f"community of level {label.level}"
-        hits[group_id] = hit = build_report_hit(content, path, score)
-        remaining_share -= shares[group_id]
+    for community, score in smallest_first:
+        num_tokens = int(remaining_tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
+        label = labels_by_group[community]
+        content = _build_cover(query, candidates[community], label, num_tokens)
+        path = _UNASSIGNED_PATH if community is None else f"community of level {label.level}"
+        hits[community] = hit = build_report_hit(content, path, score)
+        remaining_share -= shares[community]
         remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
     ordered_hits = (hits[group.community] for group in groups)
     return renumber_hits(hit for hit in ordered_hits if hit is not None)
@@ -310,8 +310,8 @@ def _list_allowed_chunks(
 ) -> dict[int | None, list[int]]:
     """Return, by community, its chunks that match the query's condition.
 
-    ``communities`` are pairs (id, chunks). The key None has the chunks in no community, which are in ``scoring``;
-    these include the chunks added after the communities were built.
+    ``communities`` are pairs (id, chunks). The key None has the chunks in no community, which are in ``scoring``; these
+    include the chunks added after the communities were built.
     """
     chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned_chunks))}
     for community, chunks in communities:
@@ -357,8 +357,8 @@ def _fetch_candidates(
 def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:
     """Return a report of at most ``max_tokens`` tokens: sentences that together cover the content of their chunks.
 
-    They are selected from the sentences in ``source``. Preferred sentences, from the nearest chunk, get at most
-    half of the tokens. ``label`` has the key, title and level of the report.
+    They are selected from the sentences in ``source``. Preferred sentences, from the nearest chunk, get at most half of
+    the tokens. ``label`` has the key, title and level of the report.
     """
     sentences = select_cover(source.preferred_sentences, max_tokens // 2) if source.preferred_sentences else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)

@@ -182,8 +182,8 @@ def insert_reports(
     """Return evidence of chunks and reports, and the community of each hit (None for a chunk).
 
     Report n has the rank n / ``share``, rounded up, or follows the last chunk. The first hits are therefore the same
-    for every number of hits. ``find_chunks`` returns the chunks for a query with the rest of the hits and tokens.
-    A report gets a score just below the score of the hit before it, and no hit gets a higher score than the hit before
+    for every number of hits. ``find_chunks`` returns the chunks for a query with the rest of the hits and tokens. A
+    report gets a score just below the score of the hit before it, and no hit gets a higher score than the hit before
     it.
     """
     num_reports = min(len(reports), _count_reports(share, query.top))

@@ -44,8 +44,8 @@ def iter_term_rows(
 ) -> Iterator[tuple[bytes, str]]:
     """Yield (key, terms) for each community: a row of the ``community_terms`` table.
 
-    The terms come from its title and report. ``members`` are the rows (key, [entity, weight, entity, weight, …]) of
-    the table of members, strongest member first. ``reports`` are the reports by community.
+    The terms come from its title and report. ``members`` are the rows (key, [entity, weight, entity, weight, …]) of the
+    table of members, strongest member first. ``reports`` are the reports by community.
     """
     member_rows = iter(members)
     while batch := list(islice(member_rows, _BATCH_SIZE)):

@@ -1,11 +1,10 @@
 """Strategy ``hipporag``: personalized PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
 The *starts* are the nodes at which the walk begins, each with a *mass*, its relative probability.
 
-The walk starts at the entities in the question, weighted by how specific they are. If no entity is known,
-it starts at the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest
-passage. With that index, the walk also goes between names with nearly the same meaning (section 2.3). Passages are
-ranked only by the probability mass that reaches them. If no name is found, kvstore uses dense search, and the paths say
-so.
+The walk starts at the entities in the question, weighted by how specific they are. If no entity is known, it starts at
+the nearest names by embedding (with an index of kind ``synonyms``), or else at the names in the nearest passage. With
+that index, the walk also goes between names with nearly the same meaning (section 2.3). Passages are ranked only by the
+probability mass that reaches them. If no name is found, kvstore uses dense search, and the paths say so.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class HippoRagStrategy:
         """Rank the chunks by personalized PageRank from the question's entities (HippoRAG, section 2).
 
         If no entity in the question is known, the walk starts at the names nearest to the question by embedding or,
-        without the ``synonyms`` index, at the names in the nearest chunk. If no walk can start, chunks are
-        ranked by cosine.
+        without the ``synonyms`` index, at the names in the nearest chunk. If no walk can start, chunks are ranked by
+        cosine.
         """
         reader = query.reading
         names = recognize_entities(query)

@@ -6,13 +6,13 @@ Candidates are the best chunks by cosine and the best by BM25. Each score is div
 that the two can be added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
 Retrieval", TOIS 2023).
 
-A cosine is first reduced by the score of an unrelated chunk, which differs between embedders. The scores of
-unrelated chunks are assumed to be normally distributed (Manmatha, Rath and Feng 2001, section 3), and their mean is
-estimated from two ranks. The search that separates its best results more clearly gets more weight: the spread of scores
-at the top predicts how well a search performs (Shtok et al., "Predicting Query Performance by Query-Drift Estimation",
-TOIS 2012). Dense search loses its weight if the chunks that share the question's words are no nearer to it than
-unrelated chunks, because then the embedder does not know the language (Shtok, Kurland and Carmel, "Query Performance
-Prediction Using Reference Lists", TOIS 2016; the reference is lexical search).
+A cosine is first reduced by the score of an unrelated chunk, which differs between embedders. The scores of unrelated
+chunks are assumed to be normally distributed (Manmatha, Rath and Feng 2001, section 3), and their mean is estimated
+from two ranks. The search that separates its best results more clearly gets more weight: the spread of scores at the
+top predicts how well a search performs (Shtok et al., "Predicting Query Performance by Query-Drift Estimation", TOIS
+2012). Dense search loses its weight if the chunks that share the question's words are no nearer to it than unrelated
+chunks, because then the embedder does not know the language (Shtok, Kurland and Carmel, "Query Performance Prediction
+Using Reference Lists", TOIS 2016; the reference is lexical search).
 
 The best candidates get three bonuses, in which rare words count for more:
 
@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,10 +104,9 @@ class HybridResult:
     """The result of hybrid search.
 
     ``chunks`` are the ids of the candidates, ascending, with their ``scores``. ``dense_ranking`` (by vectors) and
-    ``lexical_ranking`` (by words) are the best chunks of the two searches. ``full_rankings`` are the same
-    rankings in full length, for queries that request more hits than there are candidates. ``rarities`` are the IDF
-    weights of the question's terms that the store has. ``coverage`` is the fraction of them, by rarity, in the best
-    chunk.
+    ``lexical_ranking`` (by words) are the best chunks of the two searches. ``full_rankings`` are the same rankings in
+    full length, for queries that request more hits than there are candidates. ``rarities`` are the IDF weights of the
+    question's terms that the store has. ``coverage`` is the fraction of them, by rarity, in the best chunk.
     """
 
     chunks: Ids
@@ -150,8 +150,8 @@ class DenseSearch(NamedTuple):
 class LexicalSearch(NamedTuple):
     """The result of the second round of reads of hybrid search.
 
-    ``result`` has the best chunks by BM25, best first. ``bm25_scores`` has the BM25 scores of these chunks, of
-    the chunks of dense search, and of extra chunks, by id. ``rarities`` are the IDF weights of the question's terms.
+    ``result`` has the best chunks by BM25, best first. ``bm25_scores`` has the BM25 scores of these chunks, of the
+    chunks of dense search, and of extra chunks, by id. ``rarities`` are the IDF weights of the question's terms.
     """
 
     result: WordSearchResult
@@ -226,20 +226,17 @@ def combine_searches(
     steps are recorded for EXPLAIN.
     """
     dense_ranking, lexical_ranking = dense.ranking[:_NUM_CANDIDATES], lexical.result.ranking[:_NUM_CANDIDATES]
-    full_rankings = dense.ranking, lexical.result.ranking  # of all chunks, candidates or not
-    rarities = lexical.rarities
+    build_result = partial(
+        HybridResult,
+        dense_ranking=dense_ranking,
+        lexical_ranking=lexical_ranking,
+        full_rankings=(dense.ranking, lexical.result.ranking),  # of all chunks, candidates or not
+        rarities=lexical.rarities,
+    )
     with query.trace.step("combine scores") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
-            return HybridResult(
-                chunks,
-                np.empty(0),
-                dense_ranking=dense_ranking,
-                lexical_ranking=lexical_ranking,
-                full_rankings=full_rankings,
-                rarities=rarities,
-                coverage=0.0,
-            )
+            return build_result(chunks, np.empty(0), coverage=0.0)
         cosines = _collect_cosines(query, dense_ranking, lexical.result, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense_scores = scale_to_best(cosines - noise.mean)
@@ -248,21 +245,12 @@ def combine_searches(
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
         lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
         scores = (1 - lexical_weight) * dense_scores + lexical_weight * lexical_scores
-        scorer = BonusScorer(query, rarities)
+        scorer = BonusScorer(query, lexical.rarities)
         num_read = _add_bonuses(query, scorer, weights, chunks, scores)  # changes ``scores``
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = _describe_weights(lexical_weight, reliability, num_read)
-    coverage = scorer.compute_coverage(best_chunk)
-    return HybridResult(
-        chunks,
-        scores,
-        dense_ranking=dense_ranking,
-        lexical_ranking=lexical_ranking,
-        full_rankings=full_rankings,
-        rarities=rarities,
-        coverage=coverage,
-    )
+    return build_result(chunks, scores, coverage=scorer.compute_coverage(best_chunk))
 
 
 def _describe_weights(lexical_weight: float, reliability: float, num_read: int) -> str:

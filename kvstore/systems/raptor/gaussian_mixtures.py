@@ -3,11 +3,10 @@ vector to group: of a chunk, or the centroid of a finer group. A *partition* has
 in several groups; its *own* group has the nearest centroid.
 
 In: unit vectors in canonical order. Out: partitions, the finest first. As in Sarthi et al. (ICLR 2024, section 3), a
-mixture is fitted to all nodes of a layer, then one within each of its clusters, and again within clusters that are
-too large. The resulting clusters are the nodes of the next layer. Principal
-components replace the paper's UMAP, whose result depends on the order of its rows even with a fixed seed. Adding or
-removing one document moves every cluster, so REFRESH asks a model for nearly all texts again. ``affinity`` is therefore
-the default.
+mixture is fitted to all nodes of a layer, then one within each of its clusters, and again within clusters that are too
+large. The resulting clusters are the nodes of the next layer. Principal components replace the paper's UMAP, whose
+result depends on the order of its rows even with a fixed seed. Adding or removing one document moves every cluster, so
+REFRESH asks a model for nearly all texts again. ``affinity`` is therefore the default.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ Points = npt.NDArray[np.float64]
 class Mixtures(NamedTuple):
     """The groups of vectors at several levels, found by Gaussian mixtures.
 
-    ``partitions`` hold the group of each vector, finest first, shape (n,) each. A vector can also be in other groups
-    of the finest partition: ``second_groups`` has a row (group, vector) for each of them, shape (m, 2).
+    ``partitions`` hold the group of each vector, finest first, shape (n,) each. A vector can also be in other groups of
+    the finest partition: ``second_groups`` has a row (group, vector) for each of them, shape (m, 2).
     """
 
     partitions: list[Partition]

@@ -3,8 +3,8 @@
 documents). Its *position* is that of its first chunk.
 
 In: chunks near a question, or nodes found before. Out: the nodes above or below them. The vector of a node is the
-vector of the text that a language model wrote about it, or the sum of its chunks' vectors.
-If the query allows only some documents, there are no topics, since topics include text of other documents.
+vector of the text that a language model wrote about it, or the sum of its chunks' vectors. If the query allows only
+some documents, there are no topics, since topics include text of other documents.
 """
 
 from __future__ import annotations

@@ -113,8 +113,8 @@ class TopicIndex(GenerationIndex[Topics]):
     def describe(self, topics: Topics) -> str:
         """Return a summary for SHOW INDEXES: the sizes of both trees, the chunks added later, and model-written texts.
 
-        The first tree groups chunks with similar vectors (similar content). The second groups sentences
-        that mention the same entities (related content).
+        The first tree groups chunks with similar vectors (similar content). The second groups sentences that mention
+        the same entities (related content).
         """
         trees = topics.trees
         description = (

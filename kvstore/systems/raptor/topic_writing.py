@@ -3,8 +3,8 @@
 answer.
 
 In: the texts that a topic is summarized from, and its extractive summary. Out: a prompt whose answer is a title and
-sentences. Its retry prompt asks for less: one sentence about each passage that the extractive summary is from, so
-that weak models, which write about the last of many passages only, have usable answers too.
+sentences. Its retry prompt asks for less: one sentence about each passage that the extractive summary is from, so that
+weak models, which write about the last of many passages only, have usable answers too.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ class Topics:
     def select_finest_topics(self, limit: int) -> list[int]:
         """Return the topics of the finest level with at most ``limit`` topics of similar content.
 
-        If no level has so few, they are the largest topics of the coarsest level. Topics that are not visible
-        are omitted.
+        If no level has so few, they are the largest topics of the coarsest level. Topics that are not visible are
+        omitted.
         """
         return list(filter(self.is_visible, self.trees.select_finest_topics(limit).tolist()))
 
@@ -252,11 +252,11 @@ class Topics:
         return WrittenTexts(self._state.lmdb).get(self.get(topic).content_digest)
 
     def has_prompt_documents(self, topic: int) -> bool:
-        """True if all documents still exist of which a prompt to summarize a topic contains texts."""
+        """True if every document quoted in the prompt to summarize a topic still exists."""
         return self._has_documents(self.get(topic).prompt_spans)
 
     def list_prompt_texts(self, topic: int) -> list[str]:
-        """Return the texts in the prompt by which a language model is asked to summarize a topic."""
+        """Return the texts quoted in the prompt that asks a language model to summarize a topic."""
         return [self._read_text(span) for span in self.get(topic).prompt_spans]
 
     def is_stale(self, topic: int) -> bool:
@@ -494,5 +494,5 @@ def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[t
     """Yield the rows (key, fields) of the ``topics`` table; append the other fields of each topic to ``columns``."""
     for topic_id, topic in enumerate(topics):
         columns.append(topic)
-        _, _, _, *fields, entities = topic  # level, parent and children are in ``columns``
+        _level, _parent, _children, *fields, entities = topic  # the first three are in ``columns``
         yield U32.pack(topic_id), [*fields, entities] if topic.is_in_related_tree else fields

@@ -1,8 +1,8 @@
 """Strategy ``sprag``: hybrid search whose chunks are combined into segments (spRAG, relevant segment extraction). A
 *segment* is a sequence of neighboring chunks of one document.
 
-The strategy is the same as ``RETRIEVE ... USING hybrid AS SEGMENTS``, see :mod:`kvstore.retrieval.segments`. The
-``AS SEGMENTS`` clause combines any other strategy's ranking into segments.
+The strategy is the same as ``RETRIEVE ... USING hybrid AS SEGMENTS``, see :mod:`kvstore.retrieval.segments`. The ``AS
+SEGMENTS`` clause combines any other strategy's ranking into segments.
 """
 
 from __future__ import annotations
