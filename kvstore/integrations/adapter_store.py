@@ -87,19 +87,26 @@ class QuestionStore(AdapterStore):
         """
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
-        lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
+        lacks_vectors = vector is None and _lacks_embedder(self.store)
         return {"vector": vector, "options": {"fill": "none" if lacks_vectors else fill}}
 
 
 def _has_supplied_vectors(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
-    """True if the store exists and was created without an embedder, so that its users supply the vectors."""
-    if store is not None or path is None or isinstance(path, Store):  # resolve_store rejects invalid arguments
-        return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
+    """True if the store, open or at ``path``, exists and was created without an embedder."""
+    if isinstance(store, Store):
+        return _lacks_embedder(store)
+    if store is not None or path is None or isinstance(path, Store):
+        return False  # invalid arguments, which resolve_store rejects
     try:
         with open_store(path, readonly=True) as opened_store:
-            return opened_store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
+            return _lacks_embedder(opened_store)
     except StoreNotFoundError:
         return False
+
+
+def _lacks_embedder(store: Store) -> bool:
+    """True if a store was created without an embedder, so that its users supply the vectors."""
+    return store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
 
 
 def resolve_store(

@@ -1,4 +1,5 @@
-"""A Model Context Protocol server of one store for assistants and agents, over standard input and output.
+"""A Model Context Protocol server of one store for assistants and agents, over standard input and output. The *SDK* is
+the ``mcp`` package. A client sends *requests*, each of which gets a *reply*, and notifications, which get none.
 
 In: :class:`~kvstore.integrations.store_tools.StoreTools`, which define the allowed actions. Out: a server of the SDK
 (2.x) with those tools, the documents as resources, and a prompt for answers with citations. An error in a call is

@@ -134,9 +134,9 @@ def read_safetensors(path: Path) -> Tensors:
 
 
 class BertGraph:
-    """An ONNX graph under construction. Each operation is named after its output.
-
-    The methods ``_add_...`` add operations or a constant, and return the name of the result.
+    """An ONNX graph under construction. The methods ``_add_...`` add operations or a constant, and return the name of
+    the *result*, which later operations take as an input. Each operation has the name of its result. The name of a
+    layer is the prefix of its weights.
     """
 
     def __init__(self, weights: Tensors) -> None:
@@ -218,8 +218,8 @@ class BertGraph:
     def _add_attention(self, tokens: str, name: str, width: int, num_heads: int) -> str:
         """Add multi-head self-attention, softmax(q kᵀ / √d) v for each head, and return the name of its result.
 
-        ``tokens`` names the tokens' vectors, and ``name`` is the prefix of the weights. A vector has ``width``
-        components, divided equally among ``num_heads`` heads. Source: Vaswani et al. 2017, formula 1.
+        ``tokens`` names the tokens' vectors, and ``name`` the layer. A vector has ``width`` components, divided equally
+        among ``num_heads`` heads. Source: Vaswani et al. 2017, formula 1.
         """
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, num_heads, width // num_heads])
@@ -240,11 +240,7 @@ class BertGraph:
         return self._add_operation("Reshape", [transposed, merged_shape], f"{name}.merged")
 
     def _add_linear_layer(self, activations: str, name: str) -> str:
-        """Add a linear layer of BERT to the graph: ``activations`` times its weights, plus its bias.
-
-        ``activations`` is the name of an earlier result, and ``name`` the prefix of the layer's weights. Returns the
-        name of the layer's result.
-        """
+        """Add the linear layer ``name``: ``activations`` times its weights, plus its bias. Return its result's name."""
         matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
         products = self._add_operation("MatMul", [activations, matrix], f"{name}.products")
         return self._add_sum(
@@ -252,10 +248,11 @@ class BertGraph:
         )
 
     def _add_gelu(self, inputs: str, name: str) -> str:
-        """Add the activation function GELU, x (1 + erf(x / √2)) / 2, and return ``name``, the name of its result.
+        """Add the activation function GELU, x (1 + erf(x / √2)) / 2, of the result ``inputs``; return ``name``, its
+        name.
 
-        ``inputs`` is the name of an earlier result. Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
-        onnxruntime recognizes and fuses the operations in this order.
+        Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. onnxruntime recognizes and fuses the
+        operations in this order.
         """
         divided = self._add_operation("Div", [inputs, self._add_number("root", math.sqrt(2))], f"{name}.divided")
         error = self._add_operation("Erf", [divided], f"{name}.erf")
@@ -264,10 +261,9 @@ class BertGraph:
         return self._add_operation("Mul", [product, self._add_number("half", 0.5)], name)
 
     def _add_layer_norm(self, activations: str, name: str, epsilon: float) -> str:
-        """Add a layer normalization with the weights of the layer ``name``; return the name of its result.
+        """Add the layer normalization ``name`` of the result ``activations``; return the name of its result.
 
-        ``activations`` is the name of an earlier result, and ``epsilon`` is added to the variance. Source: Ba et al.,
-        "Layer Normalization", 2016.
+        ``epsilon`` is added to the variance. Source: Ba et al., "Layer Normalization", 2016.
         """
         weight = self._add_constant(f"{name}.weight", self._take_weight(name))
         bias = self._add_constant(f"{name}.bias", self._take_weight(name, "bias"))
@@ -276,7 +272,7 @@ class BertGraph:
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
-        """Add the sum of the results named ``first`` and ``second`` to the graph; return ``name``, its name."""
+        """Add the sum of the results ``first`` and ``second``; return ``name``, its name."""
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, parameter: str = "weight") -> npt.NDArray[np.float32]:
@@ -358,10 +354,9 @@ class QuantizedBertGraph(BertGraph):
         raise NotImplementedError
 
     def _add_linear_layer(self, activations: str, name: str) -> str:
-        """Add a linear layer that multiplies bytes; return the name of its result.
+        """Add the linear layer ``name``, which multiplies bytes of ``activations``; return the name of its result.
 
-        ``activations`` is the name of an earlier result, and ``name`` the prefix of the layer's weights. Activations
-        that several layers read are quantized once.
+        Activations that several layers read are quantized once.
         """
         if activations not in self._activations_by_input:
             self._activations_by_input[activations] = self._add_quantized_activations(activations, name)
@@ -385,8 +380,8 @@ class QuantizedBertGraph(BertGraph):
     def _add_quantized_activations(self, activations: str, name: str) -> _QuantizedActivations:
         """Add operations that round activations to bytes, with a scale for each row (the vector of a token).
 
-        Before, each channel is divided by its own scale, and the results of GELU are shifted to be positive.
-        ``activations`` is the name of an earlier result, and ``name`` the first layer that reads it.
+        Before, each channel is divided by its own scale, and the results of GELU are shifted to be positive. ``name``
+        is the first layer that reads the activations.
         """
         # A result of GELU is at least _GELU_MINIMUM; the shift makes it positive, so that all 255 steps are used.
         follows_gelu = name.endswith("output.dense") and "attention" not in name

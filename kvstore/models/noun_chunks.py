@@ -1,4 +1,4 @@
-"""Base noun phrases from the labels of Universal Dependencies.
+"""Base noun phrases from the labels of Universal Dependencies. The *head* of a phrase is its noun, name or pronoun.
 
 In: a parsed document or span of spaCy. Out: (start, end, label) of each phrase, in words: the shape that spaCy's
 ``iter_noun_chunks`` expects of an iterator. spaCy's own English iterator reads other labels and misses most phrases.
@@ -72,8 +72,8 @@ def _is_phrase_head(token: Token) -> bool:
 def _find_start(head: Token) -> int:
     """Return the index of the first word of the noun phrase whose main word is ``head``.
 
-    It is the head, or the first word of its modifiers that are adjacent to the head or to another such modifier. An
-    owner ("Ann's") is a separate phrase, but a possessive pronoun is part of this one.
+    The phrase begins with the modifiers directly before the head, without gaps between them. An owner ("Ann's") is a
+    separate phrase, but a possessive pronoun is part of this one.
     """
     start = head.i
     for child in reversed(list(head.lefts)):
@@ -87,7 +87,7 @@ def _find_start(head: Token) -> int:
 def _find_end(head: Token) -> int:
     """Return the index after the last word of the noun phrase whose main word is ``head``.
 
-    It is the head, or the last of the words directly after it that continue a name or a fixed expression.
+    The phrase ends with the words directly after the head that continue a name or a fixed expression.
     """
     end = head.i + 1
     for child in head.rights:

@@ -1,8 +1,9 @@
-"""Exported models on disk: written completely or not at all.
+"""Exported models on disk, written completely or not at all. An export is a folder with the model (``model.onnx``, from
+tokens to vectors), its tokenizer (``tokenizer.json``), and its *description* (``embedder.json``: the dimension, the
+inputs of the network, the prompts, and the sizes of the files).
 
-In: a function that writes a model to a folder (:mod:`.bert_export`, :mod:`.torch_export`). On disk: ``model.onnx`` (the
-whole model, from tokens to vectors; with ``int8`` its weights quantized to 8 bits), ``tokenizer.json`` (truncation
-included) and ``embedder.json`` (dimension, inputs, prompts, file sizes). A model that cannot be exported raises
+In: a function that writes a model to a folder (:mod:`.bert_export`, :mod:`.torch_export`). On disk: the export; with
+``int8``, its weights are quantized to 8 bits. A model that cannot be exported raises
 :class:`~kvstore.errors.EmbedderError` with the reason.
 """
 

@@ -1,4 +1,5 @@
-"""Exported models run by onnxruntime, without importing torch.
+"""Exported models run by onnxruntime, without importing torch. The *kind* of a text is ``query`` or ``document``. A
+model can have a *prompt* for each kind, which precedes its texts.
 
 In: a folder written by ``onnx_export.py`` (``model.onnx``, ``tokenizer.json``, ``embedder.json``), and texts. Out: the
 model's vectors, scaled to length 1. They equal the original's to 1e-5 unless the model is quantized, and have the same

@@ -45,8 +45,8 @@ IMPLIED_SUBJECT = WordSpan(-1, -1)
 @frozen_dataclass
 class OrderedSentence:
     """The words of a sentence as written (``written_words``), in lower case without accents (``words``), and as stems.
-
-    ``phrase_ends`` are the positions of the words before a punctuation mark.
+    ``phrase_ends`` are the positions of the words before a punctuation mark. The *implied subject* is one that only the
+    title of the text names.
     """
 
     written_words: Sequence[str]
@@ -91,9 +91,10 @@ class OrderedSentence:
         return WordSpan(start, last)
 
     def ends_noun_phrase(self, position: int) -> bool:
-        """True if no noun follows the word at a position; otherwise it only modifies the noun ("comics writer").
+        """True if a noun phrase can end with the word at a position: no noun follows it, as "writer" follows "comics".
 
-        A word before "and" or "or" also modifies the noun after the next word ("film and television actor").
+        A noun can also follow after "and" or "or" and one word, as "actor" follows "film" in "film and television
+        actor".
         """
         if position in self.phrase_ends or position + 1 >= len(self.words):
             return True

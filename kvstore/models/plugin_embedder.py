@@ -1,4 +1,5 @@
-"""Embedders of installed packages, by the entry points ``kvstore.embedders``.
+"""Embedders of installed packages (*plugins*), by the entry points ``kvstore.embedders``. An embedder's name is that of
+its plugin, or begins with it and a colon.
 
 In: the object of an entry point, which is called with the part of the embedder's name after the colon, if there is a
 colon. Out: an embedder whose failures are errors that name it. A store records the name of its embedder, and every

@@ -146,7 +146,7 @@ class Runtime(Protocol):
 
 
 class RuntimeEmbedder(ABC):
-    """An embedder whose model a :class:`Runtime` runs."""
+    """An embedder whose model runs in this process: a :class:`Runtime`, which is opened on first use."""
 
     poor = False
 

@@ -51,6 +51,22 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
         for attribute in _iter_attributes(subject_words, attribute_words, predicate_words[0].lower()):
             subject = phrases[:1]  # the later clauses do not repeat the attribute
             yield [*subject, attribute]
+    yield from _iter_joined_clauses(phrases, words, connectives, main_index, subject)
+
+
+def _iter_joined_clauses(
+    phrases: Sequence[str],
+    words: Sequence[Sequence[str]],
+    connectives: Sequence[str],
+    main_index: int,
+    subject: list[str],
+) -> Iterator[list[str]]:
+    """Yield the clauses into which joined phrases divide a sentence; nothing if it is a single clause.
+
+    ``words`` are the words of each phrase, ``connectives`` the text before it, and ``main_index`` is the index of the
+    phrase with the main verb. ``subject`` is the subject of the main verb, as texts; a joined predicate shares it.
+    """
+    phrases = list(phrases)
     # The current clause begins with the phrase ``start``, after ``shared_subject`` (the subject that it shares with an
     # earlier clause, or nothing); None if it could mean something else without the rest.
     start = 0
@@ -104,7 +120,8 @@ def _can_begin_noun_phrase(word: str) -> bool:
     """True if a word can be a noun, a name, or a determiner before a noun."""
     if word.lower() in FUNCTION_WORDS:
         return word.lower() in DETERMINERS
-    return not word.endswith("ly") and (word[0].isupper() or get_part_of_speech(word) in (NOUN, None))
+    may_be_noun = get_part_of_speech(word) in (NOUN, None)  # None: the word is unknown
+    return not word.endswith("ly") and (word[0].isupper() or may_be_noun)
 
 
 def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bool:

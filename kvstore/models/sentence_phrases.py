@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
 from ..text.normalize import fold_text
@@ -127,34 +128,7 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
 
     Clauses are found only in English. If ``language`` is None (unknown), the qualifiers are the English ones.
     """
-    function_words = get_function_words(language)
-    sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
-    qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
-    # A statement may add or leave out neutral words, such as articles.
-    neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
-
-    def build_phrase(phrase_text: str, is_joined: bool = False) -> _QualifiedPhrase:
-        """Return a phrase with its stems and qualifiers; ``is_joined`` is True if only a conjunction precedes it."""
-        written_words = split_written_words(phrase_text)
-        words = list(map(fold_text, written_words))
-        content_words = list_content_words(phrase_text, neutral_words)
-        # All negations are one word, and so are the forms of one tense of a verb.
-        unified_words = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
-        # A capitalized word after the first, as in "No. 5", belongs to a name.
-        unnamed_words = [
-            word
-            for word, written_word in zip(words, written_words, strict=True)
-            if word == words[0] or written_word.islower()
-        ]
-        phrase_qualifiers = {"not" if word in NEGATIONS else word for word in unnamed_words if word in qualifiers}
-        return _QualifiedPhrase(
-            word_stems=list(map(STEM_ENGLISH, unified_words)),
-            content_stems={STEM_ENGLISH(word) for word in unified_words if word not in function_words | qualifiers},
-            qualifiers=phrase_qualifiers,
-            governs_sentence=not sentence_qualifiers.isdisjoint(words),
-            is_joined=is_joined,
-        )
-
+    word_lists = _load_word_lists(language)
     texts, connectives = _split_phrases(text)
     words: list[str] = []
     phrase_ends: list[int] = []
@@ -164,13 +138,60 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
     clauses = iter_clauses(texts, connectives) if language == "english" else ()
     return ParsedSentence(
         phrases=[
-            build_phrase(phrase, connective.strip().isalpha())
+            _build_phrase(phrase, word_lists, is_joined=connective.strip().isalpha())
             for phrase, connective in zip(texts, connectives, strict=True)
         ],
         words=words,
         phrase_ends=phrase_ends,
         is_question=_QUESTION_PATTERN.search(text) is not None,
-        clauses=[list(map(build_phrase, clause)) for clause in clauses],
+        clauses=[[_build_phrase(phrase, word_lists) for phrase in clause] for clause in clauses],
+    )
+
+
+class _WordLists(NamedTuple):
+    """The words of a language by which phrases are compared, in lower case without accents.
+
+    A statement may add or leave out ``neutral_words``, such as articles. ``sentence_qualifiers``, such as "if", are the
+    ``qualifiers`` that limit what the whole sentence says.
+    """
+
+    function_words: frozenset[str]
+    neutral_words: frozenset[str]
+    qualifiers: frozenset[str]
+    sentence_qualifiers: frozenset[str]
+
+
+@lru_cache(maxsize=16)
+def _load_word_lists(language: str | None) -> _WordLists:
+    """Return the word lists of a language; the qualifiers of an unknown language (None) are the English ones."""
+    function_words = get_function_words(language)
+    sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
+    qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
+    neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
+    return _WordLists(function_words, neutral_words, qualifiers, sentence_qualifiers)
+
+
+def _build_phrase(text: str, word_lists: _WordLists, *, is_joined: bool = False) -> _QualifiedPhrase:
+    """Return a phrase with its stems and qualifiers; ``is_joined`` is True if only a conjunction precedes it."""
+    written_words = split_written_words(text)
+    words = list(map(fold_text, written_words))
+    content_words = list_content_words(text, word_lists.neutral_words)
+    # All negations are one word, and so are the forms of one tense of a verb.
+    unified_words = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
+    # A capitalized word after the first, as in "No. 5", belongs to a name.
+    unnamed_words = [
+        word
+        for word, written_word in zip(words, written_words, strict=True)
+        if word == words[0] or written_word.islower()
+    ]
+    qualifiers = {"not" if word in NEGATIONS else word for word in unnamed_words if word in word_lists.qualifiers}
+    empty_words = word_lists.function_words | word_lists.qualifiers
+    return _QualifiedPhrase(
+        word_stems=list(map(STEM_ENGLISH, unified_words)),
+        content_stems={STEM_ENGLISH(word) for word in unified_words if word not in empty_words},
+        qualifiers=qualifiers,
+        governs_sentence=not word_lists.sentence_qualifiers.isdisjoint(words),
+        is_joined=is_joined,
     )
 
 
@@ -292,7 +313,6 @@ def is_incomplete(sentence: str) -> bool:
     return not words or words[-1] in _OPEN_ENDS or not has_predicate(phrases)
 
 
-@lru_cache(maxsize=32)
 def _parse_words(words: str) -> frozenset[str]:
     """Return the words between the spaces of a string, in lower case without accents."""
     return frozenset(map(fold_text, words.split()))

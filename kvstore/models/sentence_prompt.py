@@ -1,7 +1,8 @@
-"""The prompt for one sentence about each of some passages: an easy request for weak models.
+"""The prompt for one sentence about each of some passages: an easy request for weak models. Each sentence of the answer
+follows a *label*, the number and the first words of its passage.
 
-In: passages, and a check of the sentences. Out: a prompt. Each entry of its answer begins with a label, the number and
-the first words of its passage, so that a weak model writes about this passage and not about the last or the example.
+In: passages, and a check of the sentences. Out: a prompt. With the label, a weak model writes about this passage and
+not about the last or the example.
 """
 
 from __future__ import annotations

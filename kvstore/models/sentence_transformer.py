@@ -112,15 +112,19 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
             reason = f"{folder} cannot be written ({error.strerror}); set XDG_CACHE_HOME to another directory"
         except (EmbedderError, ValueError) as error:
             return self._fall_back_to_torch(str(error))
-        with (
-            contextlib.suppress(OSError, ValueError, EmbedderError),
-            tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder,
-        ):
-            # A BERT is exported in less than a second; tracing it again in each process takes longer than the export
-            # saves.
+        with contextlib.suppress(OSError, ValueError, EmbedderError):
+            return self._open_temporary_export()
+        return self._fall_back_to_torch(reason)
+
+    def _open_temporary_export(self) -> OnnxRuntime:
+        """Export a BERT for this process only, and open the export.
+
+        Raises EmbedderError for any other model, because tracing it in each process takes longer than the export saves.
+        Also raises OSError or ValueError if the export fails.
+        """
+        with tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder:
             export_model(self._write_bert, Path(temporary_folder) / "model", int8=self._int8)
             return OnnxRuntime(Path(temporary_folder) / "model")
-        return self._fall_back_to_torch(reason)
 
     def _export_model(self, folder: Path) -> None:
         """Write the model to ``folder``: from its weights if it is a BERT, else by tracing it in torch.

@@ -198,11 +198,11 @@ class _ParsedPassage:
 
 @frozen_dataclass
 class _WrittenStatement:
-    """A statement to check. ``parsed`` has the statement as parsed by the rules of each language of the passages.
+    """A statement to check. A sentence that supports it lacks at most ``max_missing`` of its content words. ``parsed``
+    has the statement as parsed by the rules of each language of the passages.
 
-    At most ``max_missing`` of its content words can be missing in a sentence. For a title, only words and their
-    order are checked. A statement that ``must_keep_phrases`` must have all words or no word of each phrase, a part of a
-    sentence between punctuation marks or conjunctions.
+    For a title, only words and their order are checked. A statement that ``must_keep_phrases`` must have all words or
+    no word of each phrase, a part of a sentence between punctuation marks or conjunctions.
     """
 
     clauses: Sequence[_StatementClause]
@@ -309,7 +309,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
     for start, end in split_sentences(text, None if is_english else language):
         sentence = text[start:end]
         words = segment_words(sentence)
-        stems = [to_stem(word) for word in list_content_words(sentence, frozenset())]
+        stems = [to_stem(word) for word in list_content_words(sentence, function_words=frozenset())]
         refers_back = not is_english or not PRONOUNS.isdisjoint(words)
         sentences.append(
             _PassageSentence(
@@ -412,7 +412,7 @@ def list_content_stems(text: str) -> list[str]:
 
 def _collect_stems(sources: Iterable[str]) -> set[str]:
     """Return the stems of all words of some texts, including function words."""
-    return {to_stem(word) for source in sources for word in list_content_words(source, frozenset())}
+    return {to_stem(word) for source in sources for word in list_content_words(source, function_words=frozenset())}
 
 
 def to_stem(word: str) -> str:

@@ -43,14 +43,14 @@ def _return_unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class StructuredPrompt(Generic[Result]):
-    """A request to a model and the JSON Schema of its answer, which has at most ``answer_tokens`` tokens.
+    """A request to a model: its ``messages``, the JSON Schema of its answer (``schema``), and a ``check``, which
+    converts the answer to the result. ``requested_schema`` is the schema sent to the model, if it demands more than
+    ``schema`` accepts.
 
-    ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`.
-    ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`. It raises a ValueError whose
-    message tells the model what is wrong with its answer. ``requested_schema`` is the schema sent to the model, if it
-    demands more than ``schema`` accepts. ``build_retry_prompt`` returns the simpler prompt that is sent
-    after an invalid answer (None: this prompt is sent again at a higher temperature). Raises ValueError for a schema
-    with other keywords.
+    ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`. ``check``
+    raises a ValueError whose message tells the model what is wrong with its answer. An answer has at most
+    ``answer_tokens`` tokens. ``build_retry_prompt`` returns the simpler prompt that is sent after an invalid answer
+    (None: this prompt is sent again at a higher temperature). Raises ValueError for a schema with other keywords.
     """
 
     name: str
@@ -102,25 +102,21 @@ class ModelReport:
 
 
 class StructuredModel:
-    """A client of a language model that requests answers in JSON, within a token limit.
+    """A client of a language model that requests answers in JSON. All its requests together send at most ``max_tokens``
+    tokens (None: any number). ``num_refused`` counts invalid answers, and ``num_failures`` consecutive requests without
+    a valid answer.
 
-    ``max_tokens`` is the maximum number of tokens that all its requests together send, or None. ``num_calls`` is the
-    number of answered requests, and ``num_refused`` the number of answers that were invalid; ``sent_tokens`` and
-    ``written_tokens`` are their tokens: the estimate, or the server's number if it is higher. ``num_failures`` is the
-    number of consecutive requests without a valid answer.
+    ``num_calls`` is the number of answered requests. ``sent_tokens`` and ``written_tokens`` are their tokens: the
+    estimate, or the server's number if it is higher.
     """
 
     def __init__(self, model: LanguageModel, max_tokens: int | None = None) -> None:
         """Create a client of ``model``; all its requests together may send ``max_tokens`` tokens (None: any number)."""
         self.model = model
         self.max_tokens = max_tokens
-        #: The number of answered requests.
         self.num_calls = 0
-        #: The number of invalid answers.
         self.num_refused = 0
-        #: The number of consecutive requests without a valid answer.
         self.num_failures = 0
-        #: The tokens of the answered requests and of their answers.
         self.sent_tokens = 0
         self.written_tokens = 0
         #: The number of consecutive invalid answers to prompts that have a retry prompt.

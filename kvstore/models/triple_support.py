@@ -179,10 +179,10 @@ def _find_subjects(
 ) -> list[WordSpan]:
     """Return the spans of a triple's subject in an English sentence, and of the words that can refer to it.
 
-    If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
-    for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The
-    subject can then also be "the" and one of ``predicate_nouns``, or be implied, if the title mentions it
-    (``is_titled``). ``predicate_nouns`` are the words by which the text says what its subject is, such as "film".
+    If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can refer
+    to it. Any pronoun can if the sentence lacks a word of the subject, or if the object has all words of the subject.
+    If the title names the subject (``is_titled``), it can then also be implied, or be "the" and one of
+    ``predicate_nouns``, such as "the film".
     """
     spans = sentence.find_spans(triple.subject_stems, _MAX_SUBJECT_GAP)
     subject_set = set(triple.subject_stems)
@@ -340,23 +340,31 @@ def _is_joined_by_function_words(
     is_copula = bool(links & BE_WORDS)
     if is_copula:
         links |= BE_WORDS
-        object_words = sentence.words[object_.first : object_.last + 1]
-        # The object must be more than "the first artist" of "the first artist to sing", which says something else, and
-        # must not begin with a past form such as "founded", which is no noun.
-        is_incomplete = object_.last not in sentence.phrase_ends and not _SELECTORS.isdisjoint(object_words)
-        if is_incomplete or is_past_form(object_words[0]):
+        if not _is_complete_noun(sentence, object_):
             return False
-    if object_.first <= subject.last:
+    if object_.first <= subject.last:  # "the singer Ann Lee"
         is_apposition = object_.last + 1 == subject.first and object_.last not in sentence.phrase_ends
         return is_copula and is_apposition and sentence.written_words[subject.first][0].isupper()
     words_between = sentence.words[subject.last + 1 : object_.first]
-    if is_copula and subject != IMPLIED_SUBJECT and words_between and ARTICLES.issuperset(words_between):
+    has_only_articles = bool(words_between) and ARTICLES.issuperset(words_between)  # "Kent, a county"
+    if is_copula and subject != IMPLIED_SUBJECT and has_only_articles:
         return sentence.find_preposition(subject.first) is None
     start = max(subject.last + 1, object_.first - _MAX_LINK_GAP)
     link_positions = [position for position in range(start, object_.first) if sentence.words[position] in links]
     if not link_positions or not sentence.is_subject(subject, link_positions[-1]):
         return False
     return sentence.is_one_phrase(link_positions[-1] + 1, object_.first, relation_words)
+
+
+def _is_complete_noun(sentence: OrderedSentence, object_: WordSpan) -> bool:
+    """True if the words of an object can say what a subject is.
+
+    "the first artist" cannot in "the first artist to sing", which says something else, nor can a past form such as
+    "founded".
+    """
+    words = sentence.words[object_.first : object_.last + 1]
+    is_incomplete = object_.last not in sentence.phrase_ends and not _SELECTORS.isdisjoint(words)
+    return not (is_incomplete or is_past_form(words[0]))
 
 
 def _has_triple_order(

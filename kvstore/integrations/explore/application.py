@@ -145,9 +145,10 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
                 _build_variables(store, session, page, request, name, content)
             )
             status = 400 if "invalid" in content else 200
-            # Iterators in the content are consumed while the page is sent.
-            if not any(isinstance(value, Iterator) for value in content.values()):
+            is_streamed = any(isinstance(value, Iterator) for value in content.values())
+            if not is_streamed:
                 return Response("".join(html_pieces), status, media_type="text/html")
+            # The iterators read the store while the page is sent, so the response takes over the session.
             return StreamingResponse(
                 iterate_in_threadpool(_stream_and_close(html_pieces, stack.pop_all())), status, media_type="text/html"
             )

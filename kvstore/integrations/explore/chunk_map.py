@@ -54,12 +54,12 @@ def _fetch_rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) ->
 
 
 class ChunkMap:
-    """The map of one state of a store, which reads every vector when it is created.
+    """The map of one state of a store. Four arrays have an element per chunk: ``document_indexes``, its document's
+    index in ``documents`` (the keys); ``ordinals``, its number in the document; ``clusters``, the index of its cluster;
+    and ``points``, its x and y. ``labels`` are those of the clusters.
 
-    Chunks are numbered in order of document key and ordinal. ``documents`` are the keys. Four arrays have an element
-    per chunk: ``document_indexes``, the index of its document in ``documents``; ``ordinals``, its number in the
-    document; ``clusters``, the index of its cluster; and ``points``, its x and y from 0 to :data:`AXIS_STEPS`.
-    ``labels`` are the labels of the clusters, and ``id`` is a text that differs between two states of a store.
+    It reads every vector when it is created. Chunks are in order of document key and ordinal. Coordinates are from 0 to
+    :data:`AXIS_STEPS`. ``id`` is a text that differs between two states of a store.
     """
 
     def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot, map_id: str = "") -> None:

@@ -1,7 +1,8 @@
-"""Lists of rows with a filter, counts and pages, which several explorer pages share.
+"""Lists of rows with a filter, counts and pages, which several explorer pages share. The argument ``q`` of a request
+filters rows by text, and ``page`` is the number of a page, from 1.
 
 In: a request, a table and conditions. Out: the rows of one page, with the number of all rows that satisfy the
-conditions. ``q`` of a request filters by text, and ``page`` counts from 1.
+conditions.
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     heading_totals = sum((counts.headings for counts in counts_by_cluster), Counter[str]())
     num_chunks = sum(map(len, clusters))
     spelling_by_term = _choose_spellings(chunk_terms.spellings for chunks in terms_by_cluster for chunk_terms in chunks)
+    # A word in more than two chunks, and in more than its maximum share of all chunks, is too common.
     common_words = {
         term
         for term, total in totals.items()

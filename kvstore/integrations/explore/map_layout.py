@@ -40,9 +40,8 @@ MapVectors = npt.NDArray[np.float32]
 
 
 class MapLayout:
-    """A layout, computed from a sample of vectors.
-
-    ``method`` is ``clusters`` or ``UMAP``, ``num_clusters`` the number of clusters.
+    """A layout, computed from a sample of vectors: the centers, discs and axes of ``num_clusters`` clusters, or a UMAP
+    model, which then places all vectors. ``method`` is ``clusters`` or ``UMAP``.
     """
 
     def __init__(self, sample: MapVectors) -> None:

@@ -76,8 +76,8 @@ def build_content(request: PageRequest) -> PageContent:
 def _list_colorings(store: kvstore.Store) -> list[str]:
     """Return the properties to color chunks by: cluster, document, topic and community (if built), metadata fields.
 
-    They are the first ``_MAX_FIELDS`` fields that have a single value in the metadata of one of the first
-    ``_MAX_SCANNED`` documents.
+    The metadata fields are the first ``_MAX_FIELDS`` that have a single value in one of the first ``_MAX_SCANNED``
+    documents.
     """
     colorings = ["cluster", "document"]
     built_kinds = list_built_indexes(store)

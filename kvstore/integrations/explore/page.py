@@ -1,7 +1,8 @@
-"""The definition of an explorer page: a function from a request to plain data, and a template that renders it.
+"""The definition of an explorer page: a function from a request to its *content*, a mapping of JSON data, and a
+template that gets the keys of the content as variables.
 
-In: a :class:`PageRequest`. Out: a mapping of JSON data. The template gets its keys as variables, and the page's URL
-with ``.json`` returns it unchanged, so that both always agree.
+In: a :class:`PageRequest`. Out: the content. The page's URL with ``.json`` returns it unchanged, so that it always
+agrees with the page.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _Result = TypeVar("_Result")
 
 
 class PageRequest:
-    """A request for a page.
+    """A request for a page. ``store`` is a read-only session for this request, ``name`` the object in the path (``tea``
+    in ``/doc/tea``), and ``arguments`` those of the URL's query. ``as_data`` is true if the response is JSON or a file
+    instead of HTML.
 
-    ``store`` is a session on the read-only store, for this request only. ``name`` is the part of the URL after the
-    page's path (``tea`` in ``/doc/tea``). ``as_data`` is true if the response is JSON or a file instead of the HTML
-    page: the content then has no iterators, and nothing that only the template shows. ``bounded_queries``
-    runs the calls of :meth:`run_within_deadline`.
+    The content of data has no iterators, and nothing that only the template shows. ``bounded_queries`` runs the calls
+    of :meth:`run_within_deadline`.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import kvstore
 
@@ -49,6 +49,7 @@ def build_content(request: PageRequest) -> PageContent:
     JSON.
     """
     statement, page = request.get_text("sql"), request.get_number("page", 1, minimum=1, maximum=_MAX_ROWS)
+    # Rows are sorted here, since not every statement can be sorted.
     sort, is_descending = request.get_number("sort", 0, maximum=_MAX_COLUMNS), request.get_flag("down")
     content: PageContent = {
         "sql": statement,
@@ -67,38 +68,56 @@ def build_content(request: PageRequest) -> PageContent:
         content |= _build_editor_content(request)
     if not statement:
         return content
-    start_time = time.perf_counter()
-    max_rows = _MAX_ROWS
-    if not request.as_data:
-        # One extra row shows whether there are more. All rows are read to sort them here, since not every statement
-        # can be sorted.
-        max_rows = 1 + (_MAX_ROWS if sort else page * _MAX_SHOWN_ROWS)
-    with _register_statement(request):
-        try:
-            cursor = request.store.query(statement, timeout=request.seconds_left, max_rows=max_rows)
-        except KvstoreError as error:
-            if request.as_data:
-                raise
-            return content | {"problem": str(error)}
-        rows = cursor.fetchall()
-        milliseconds = 1000 * (time.perf_counter() - start_time)
-        total: int | None = len(rows)
-        if not request.as_data and not sort and len(rows) == max_rows:
-            total = _count_rows(request, statement)
-    if 0 < sort <= len(cursor.columns):
+    try:
+        result = _run_statement(request, statement, page, reads_all=sort > 0)
+    except KvstoreError as error:
+        if request.as_data:
+            raise
+        return content | {"problem": str(error)}
+    rows = result.rows
+    if 0 < sort <= len(result.columns):
         rows.sort(key=lambda row: _build_sort_key(row[sort - 1]), reverse=is_descending)
     if not request.as_data:
         rows = rows[(page - 1) * _MAX_SHOWN_ROWS : page * _MAX_SHOWN_ROWS]
-    has_other_pages = not request.as_data and (total is None or total > _MAX_SHOWN_ROWS)
+    has_other_pages = not request.as_data and (result.total is None or result.total > _MAX_SHOWN_ROWS)
     content |= {
-        "columns": list(cursor.columns),
+        "columns": list(result.columns),
         # JSON has no infinities; they become text, as in CSV.
         "rows": [[format_plain(value) if is_infinite(value) else value for value in row] for row in rows],
-        "total": total,
-        "message": None if has_other_pages else cursor.message,
-        "milliseconds": milliseconds,
+        "total": result.total,
+        "message": None if has_other_pages else result.message,
+        "milliseconds": result.milliseconds,
     }
-    return content if request.as_data else content | _build_table(cursor.columns, rows)
+    return content if request.as_data else content | _build_table(result.columns, rows)
+
+
+class _StatementResult(NamedTuple):
+    """The rows read from the result of a statement; ``total`` is the number of all its rows (None: unknown)."""
+
+    columns: Sequence[str]
+    rows: list[Any]
+    total: int | None
+    message: str | None
+    milliseconds: float
+
+
+def _run_statement(request: PageRequest, statement: str, page: int, *, reads_all: bool) -> _StatementResult:
+    """Run a statement, and return its rows up to the end of ``page``, or all if ``reads_all`` or for JSON.
+
+    At most ``_MAX_ROWS`` rows are returned (for a page, one more). Raises the errors of the statement.
+    """
+    start_time = time.perf_counter()
+    max_rows = _MAX_ROWS
+    if not request.as_data:
+        max_rows = 1 + (_MAX_ROWS if reads_all else page * _MAX_SHOWN_ROWS)  # one extra row shows if there are more
+    with _register_statement(request):
+        cursor = request.store.query(statement, timeout=request.seconds_left, max_rows=max_rows)
+        rows = cursor.fetchall()
+        milliseconds = 1000 * (time.perf_counter() - start_time)
+        total: int | None = len(rows)
+        if not request.as_data and not reads_all and len(rows) == max_rows:
+            total = _count_rows(request, statement)
+    return _StatementResult(cursor.columns, rows, total, cursor.message, milliseconds)
 
 
 def _build_editor_content(request: PageRequest) -> PageContent:

@@ -1,4 +1,5 @@
-"""URLs of pages about things with arbitrary names.
+"""URLs of pages about objects with arbitrary names, such as documents and entities. A name that a path cannot express,
+such as ``..``, becomes the argument ``name`` of the URL.
 
 In: keys, names, spans. Out: percent-encoded paths with a query. The slashes of a key stay readable unless a browser
 would resolve or drop a part of the path.

@@ -1,7 +1,8 @@
-"""Conversion of Haystack's metadata filters to conditions of the store.
+"""Conversion of Haystack's metadata filters to conditions of the store. A *condition* is a dictionary such as
+``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`). A filter is a comparison or a combination of
+filters.
 
-In: a comparison or a combination of filters. Out: a condition as a dictionary (:mod:`kvstore.sql.condition_mapping`),
-None for no filter. Invalid filters raise Haystack's FilterError.
+Invalid filters raise Haystack's FilterError.
 """
 
 from __future__ import annotations

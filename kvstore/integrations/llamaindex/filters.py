@@ -1,7 +1,8 @@
-"""Conversion of LlamaIndex's metadata filters to conditions of the store.
+"""Conversion of LlamaIndex's metadata filters to conditions of the store. A *condition* is a dictionary such as
+``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`).
 
-In: filters with any operator and any nesting. Out: a condition as a dictionary (:mod:`kvstore.sql.condition_mapping`),
-None for no filter. A missing field satisfies only ``!=``, ``nin`` and ``is_empty``, as in LlamaIndex's own store.
+Filters can have any operator and any nesting. A missing field satisfies only ``!=``, ``nin`` and ``is_empty``, as in
+LlamaIndex's own store.
 """
 
 from __future__ import annotations
