@@ -1,4 +1,6 @@
 """Validation of the arguments of public methods against their annotations, before anything else happens.
+A *check* is a function that returns None for a valid value, and otherwise a description of what was expected, such as
+"a whole number", for the error message.
 
 In: functions, with annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
 with the name of the function, the argument and its value if the value has the wrong kind. That is a value that is
@@ -24,8 +26,7 @@ from .errors import ArgumentError, InputError, suggest
 from .process.frozen_dataclass import frozen_dataclass
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-#: A function that returns None for a valid value, and otherwise a description of the expected kind of value, such as
-#: "a whole number", for an error message.
+#: Returns None for a valid value, and otherwise a description of what was expected.
 ArgumentCheck = Callable[[Any], str | None]
 
 #: SQLite's largest integer.
@@ -122,7 +123,6 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
     parameters = inspect.signature(function).parameters
     accepts_any_keyword = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     optional_checks = ((name, _find_check(str(parameter.annotation))) for name, parameter in parameters.items())
-    # A check returns None for a valid value, else a description of what was expected.
     checks = {name: check for name, check in optional_checks if check is not None}
     if not checks:
         return function
@@ -316,11 +316,7 @@ def format_value(value: object) -> str:
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:
-    """Return a function that checks a value against an annotation, such as ``str | None``.
-
-    The function returns None for a valid value, else a description of the expected kinds. Returns None instead of a
-    function if the annotation has a type that is not checked.
-    """
+    """Return the check for an annotation, such as ``str | None``; None if it has a type that is not checked."""
     while "[" in annotation:  # types in brackets are those of elements, which are not checked
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
         if not num_replaced:

@@ -1,9 +1,10 @@
 """The Python database API 2.0 (PEP 249) for stores, for programs and libraries that access databases through it.
+A connection is a session of the store: a handle with its own settings and transaction.
 
 In: the path of a store, statements of its language with values for ``?`` or ``:name``. Out: connections and cursors. A
-connection is a session of the store. A statement that changes documents, edges or aliases begins a transaction.
-:meth:`StoreConnection.commit` makes it durable and visible to others, unless the connection commits automatically
-(``autocommit``). Statements that cannot run in a transaction, such as INGEST, commit as they run.
+statement that changes documents, edges or aliases begins a transaction. :meth:`StoreConnection.commit` makes it durable
+and visible to others, unless the connection commits automatically (``autocommit``). Statements that cannot run in a
+transaction, such as INGEST, commit as they run.
 
 >>> import kvstore.dbapi, tempfile
 >>> path = tempfile.mkdtemp() + "/store"

@@ -1,4 +1,5 @@
-"""Settings: those fixed when a store is created, and those of a session.
+"""Settings: those *fixed* when a store is created, and those of a *session*, which SET changes.
+A *tokenizer* is a set of rules for words, names and chunk boundaries. A store keeps the rules it was created with.
 
 In: keyword values from :func:`kvstore.open` or ``SET name = value``. On disk: the fixed ones, in the ``meta`` table
 under ``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of

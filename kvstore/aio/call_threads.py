@@ -1,4 +1,5 @@
-"""Calls in threads, for coroutines: the threads of an object, methods that run in them, contexts and streams.
+"""Calls of synchronous functions in threads, for coroutines; and the contexts and streams that use them.
+A call that a thread has begun cannot be stopped: if its task is cancelled, it continues in the background.
 
 In: functions and iterators of the synchronous interface. Out: coroutines and async iterators with the same results.
 """

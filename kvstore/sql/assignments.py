@@ -1,8 +1,10 @@
 """The assignments of UPDATE documents: the columns that change, and a query for their new values.
+The *source* is the text after SET, such as ``title = upper(title) WHERE key LIKE 'hr/%'``. An *offset map* maps offsets
+in the query to offsets in the source, for error messages.
 
-In: the text after SET, such as ``title = upper(title) WHERE key LIKE 'hr/%'``. Out: the columns and the query, which
-SQLite evaluates. A column that UPDATE cannot change, a repeated column, and a missing ``=``, value or
-condition raise a :class:`~kvstore.sql.condition.ConditionError` that points at them.
+In: the source. Out: the columns and the query, which SQLite evaluates. A column that UPDATE cannot change, a repeated
+column, and a missing ``=``, value or condition raise a :class:`~kvstore.sql.condition.ConditionError` that points at
+them.
 """
 
 from __future__ import annotations
@@ -56,37 +58,61 @@ def parse_assignments(source: str) -> Assignments:
     'a') AND coalesce(true, (upper(title)))``. Its last condition is always true; it makes SQLite reject aggregates.
     """
     (tokens,) = split_statements(source)  # the source has no ";"
+    values = _parse_values(source, tokens)
+    where_position = values.end_position
+    condition_start = tokens[where_position].end if where_position < len(tokens) else len(source)
+    if where_position == len(tokens) - 1:
+        raise ConditionError(source, condition_start, "expected a condition after WHERE")
+    _reject_query(source, tokens[where_position + 1 :], "condition")
+    query = f"{_QUERY_START}{values.text}){_OLD_CONTENT if 'content' in values.columns else ''}{_FROM_CLAUSE}"
+    # Pairs of an offset in the query and the corresponding offset in the source.
+    offset_map = [(0, 0), (len(_QUERY_START), 0), (len(_QUERY_START) + len(values.text), len(values.text))]
+    offset_map.append((len(query), condition_start))
+    query += source[condition_start:] or "true"
+    expression_ends = {**{len(_QUERY_START) + end: "value" for end in values.value_ends}, len(query): "condition"}
+    query += _AGGREGATE_CHECK
+    offset_map.append((len(query), 0))
+    query += f"{values.text}))"
+    return Assignments(
+        tuple(values.columns), query=query, source=source, offset_map=tuple(offset_map), expression_ends=expression_ends
+    )
+
+
+class _AssignedValues(NamedTuple):
+    """The assigned ``columns``, and the ``text`` of their new values: SQL expressions in parentheses.
+
+    The text is the source with a parenthesis and spaces in place of each ``column =``, which keeps the offsets. The
+    parenthesis after the last value is missing. ``value_ends`` are the offsets at which the values end.
+    ``end_position`` is the index of the token after the assignments: WHERE, or the number of tokens.
+    """
+
+    columns: list[str]
+    text: str
+    value_ends: list[int]
+    end_position: int
+
+
+def _parse_values(source: str, tokens: list[Token]) -> _AssignedValues:
+    """Return the assigned columns and values at the beginning of ``source``, whose ``tokens`` are given.
+
+    For ``title = upper(title), meta = '{}'``, the text of the values is ``(       upper(title)),(      '{}'``. Raises
+    ConditionError if an assignment is invalid.
+    """
     columns: list[str] = []
-    values = ""  # the source with spaces and parentheses in place of each "column =", which keeps the offsets
-    expression_ends: dict[int, str] = {}
+    text = ""
+    value_ends: list[int] = []
     position = 0
     while True:
         next_position = _find_assignment_end(tokens, position)
         next_offset = tokens[next_position].start if next_position < len(tokens) else len(source)
         columns.append(_parse_column(source, tokens[position:next_position], columns, next_offset))
         value_start = tokens[position + 1].end  # after the "="
-        opening = "),(" if values else "("
-        values += opening.ljust(value_start - len(values)) + source[value_start : tokens[next_position - 1].end]
-        expression_ends[len(_QUERY_START) + len(values)] = "value"
+        opening = "),(" if text else "("
+        text += opening.ljust(value_start - len(text)) + source[value_start : tokens[next_position - 1].end]
+        value_ends.append(len(text))
         if next_position == len(tokens) or tokens[next_position].text != ",":
-            break
+            return _AssignedValues(columns, text, value_ends, end_position=next_position)
         position = next_position + 1
-    condition_start = tokens[next_position].end if next_position < len(tokens) else len(source)
-    if next_position == len(tokens) - 1:
-        raise ConditionError(source, condition_start, "expected a condition after WHERE")
-    _reject_query(source, tokens[next_position + 1 :], "condition")
-    query = f"{_QUERY_START}{values}){_OLD_CONTENT if 'content' in columns else ''}{_FROM_CLAUSE}"
-    # Pairs of an offset in the query and the corresponding offset in the source.
-    offset_map = [(0, 0), (len(_QUERY_START), 0), (len(_QUERY_START) + len(values), len(values))]
-    offset_map.append((len(query), condition_start))
-    query += source[condition_start:] or "true"
-    expression_ends[len(query)] = "condition"
-    query += _AGGREGATE_CHECK
-    offset_map.append((len(query), 0))
-    query += f"{values}))"
-    return Assignments(
-        tuple(columns), query=query, source=source, offset_map=tuple(offset_map), expression_ends=expression_ends
-    )
 
 
 def _find_assignment_end(tokens: list[Token], position: int) -> int:

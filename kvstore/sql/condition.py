@@ -1,4 +1,5 @@
 """SQL conditions inside statements: where a condition ends, and its text with the parameter values.
+An *offset map* maps offsets in that text to offsets in the statement, so that errors point at the statement.
 
 In: tokens of a statement, or a condition alone (``where=`` of the Python API). Out: the condition's end and its text
 for SQLite. An unclosed or stray quote or parenthesis, or an invalid character, raises a

@@ -1,4 +1,6 @@
-"""Conditions over documents as dictionaries, similar to MongoDB's queries, for callers with values instead of SQL.
+"""Conditions on documents as mappings, similar to MongoDB's queries, such as ``{"year": {"$gte": 2024}}``.
+An *operator* such as ``$gte`` has an *operand*, its value. A *field* is a field of the metadata or a column
+(``$key``). ``Exists`` is true if an element of a list satisfies a condition.
 
 In: a mapping such as ``{"year": {"$gte": 2024}, "$or": [{"draft": False}, {"$key": "plan"}]}``. Out: a condition of
 :mod:`kvstore.derived.metadata_index.conditions`, the same algebra that SQL is converted to. It is true or false for
@@ -63,7 +65,7 @@ _INTEGERS = range(-(1 << 63), 1 << 64)
 #: The maximum depth of nested conditions, so that parsing cannot exhaust the stack.
 _MAX_DEPTH = 50
 
-#: The conditions that are true for no document, and for every document.
+#: The conditions that are true for no document, and for every document. Exists is never unknown, so it is false here.
 _NEVER: Condition = Exists(Unknown())
 _ALWAYS: Condition = Not(_NEVER)
 

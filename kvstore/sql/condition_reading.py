@@ -1,4 +1,6 @@
-"""The parser of SQL conditions over documents, as far as the index of their values can evaluate them.
+"""The parser of SQL conditions on documents for the metadata index; SQLite evaluates the forms it does not support.
+A *field* is a column or a field of the metadata. ``Unsupported`` is a condition for SQLite; UnsupportedForm is raised
+inside the parser.
 
 In: the text of a condition and its parameters. Out: a condition of :mod:`kvstore.derived.metadata_index.conditions`, in
 which every part that does not have one of these forms is ``Unsupported``:

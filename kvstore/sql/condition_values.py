@@ -12,7 +12,7 @@ from ..text.patterns import compile_lazily
 from .tokens import Token
 
 #: A name in a JSON path, plain or in quotes; and the syntax of JSON paths that SQLite accepts.
-_STEP_PATTERN = compile_lazily(r'\.(?:([\w-]+)|"([^"\\]+)")')
+_STEP_PATTERN = compile_lazily(r'\.(?:(?P<plain_name>[\w-]+)|"(?P<quoted_name>[^"\\]+)")')
 _PATH_PATTERN = compile_lazily(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
 #: The value NULL.
 NULL = object()
@@ -105,7 +105,7 @@ def parse_path(text: str) -> tuple[str, ...]:
         name_match = _STEP_PATTERN.match(text, position)
         if name_match is None:
             raise UnsupportedForm
-        names.append(name_match[1] or name_match[2])
+        names.append(name_match["plain_name"] or name_match["quoted_name"])
         position = name_match.end()
     if not names:
         raise UnsupportedForm

@@ -61,13 +61,13 @@ def _build_table(table: SqlTable) -> Table:
 
 
 def _format_index_kinds(table: SqlTable, column: str) -> str | None:
-    """Return the kinds of conditions on a column that use an index, such as "equality, range", or None."""
-    columns_by_kind = (
+    """Return the kinds of conditions on a column that need no scan of the table, such as "equality, range", or None."""
+    lookups_by_kind = (
         ("equality", table.equality_lookups),
         ("range", table.range_lookups),
         ("words", table.match_lookups),
     )
-    kinds = [kind for kind, indexed_columns in columns_by_kind if column in indexed_columns]
+    kinds = [kind for kind, lookups in lookups_by_kind if column in lookups]
     return ", ".join(kinds) or None
 
 

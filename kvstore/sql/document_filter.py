@@ -1,9 +1,10 @@
-"""The documents that satisfy a condition, by the index of their values and, for parts it cannot evaluate, by SQLite.
+"""The documents that satisfy a condition, which is SQL or a mapping such as ``{"year": 2024}``.
+The metadata index decides for most documents; the *undecided* ones are read and evaluated by SQLite or, for a mapping,
+in Python.
 
 In: a SQL expression over the ``documents`` table with its parameters, or a condition as a mapping
 (:mod:`.condition_mapping`). Out: the documents for which it is true; for SQL, exactly the documents that SQLite finds.
-Documents for which the index decides are not read. The others are read and evaluated by SQLite or, for a mapping, by
-Python. The result is cached until the store changes, unless the condition is volatile.
+The result is cached until the store changes, unless the condition is volatile.
 """
 
 from __future__ import annotations

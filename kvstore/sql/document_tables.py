@@ -1,4 +1,7 @@
-"""The tables of documents, of their parts, and of the files they came from; see :mod:`.table_catalog`."""
+"""The SQL tables of documents, of their chunks and abstracts (summaries), and of the files they came from.
+A *row* is a small key, such as an id; its *record* is the decoded data. A lookup may yield too many rows: SQLite checks
+each row again.
+"""
 
 from __future__ import annotations
 

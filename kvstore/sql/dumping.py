@@ -1,4 +1,4 @@
-"""The facts of a store as statements of the language.
+"""The facts of a store (documents, edges, aliases and others that users state) as statements of the language.
 
 In: one state of a store. Out: a script that, run on a new store with the same settings, states the same facts
 (:mod:`kvstore.changes.facts`), and the facts that no statement can express.

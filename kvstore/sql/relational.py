@@ -1,4 +1,6 @@
 """SELECT over the store: SQLite runs the query, and the store's tables are its virtual tables.
+A *scan* reads the rows that a *plan* selects: the text of one or two comparisons of a column, such as ``key >= ?``. A
+*reader* reads one state of the store. Connections are pooled.
 
 In: the text of a query or of a condition, parameters, and a :class:`~kvstore.registry.table_reader.TableReader`. Out:
 column names and rows, or the documents that satisfy the condition. A query only reads, and reads a single state through
@@ -55,7 +57,7 @@ _MAX_IDLE_CONNECTIONS = 8
 class _TableScan:
     """A cursor of a virtual table. SQLite calls its capitalized methods (https://sqlite.org/vtab.html).
 
-    A plan is the text that :meth:`_VirtualTable.BestIndexObject` chose, such as ``key >= ? AND key <= ?``.
+    :meth:`_VirtualTable.BestIndexObject` chooses its plan.
     """
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
@@ -70,10 +72,9 @@ class _TableScan:
         self._record: Any = _NOT_LOADED
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        """Start a scan of the rows that the plan selects, or of all rows without a plan. SQLite calls it (xFilter).
+        """Start a scan of the rows that the plan selects, or of all rows without a plan (xFilter).
 
-        A plan is text such as ``key >= ? AND key < ?``, with ``arguments`` for its parameters. ``number`` is SQLite's
-        idxNum, which is not used.
+        ``arguments`` are the values of the plan's parameters. ``number`` is SQLite's idxNum, which is not used.
         """
         self.Close()
         self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)
@@ -127,7 +128,7 @@ class _TableScan:
         return self._table.get_rowid(self._reader, self._row)
 
     def Close(self) -> None:
-        """End the scan, and drop its remaining rows. SQLite calls it (xClose)."""
+        """End the scan, and drop its remaining rows (xClose)."""
         close = getattr(self._rows, "close", None)
         if close is not None:
             close()  # also ends the LMDB scan
@@ -183,7 +184,7 @@ class _Constraint(NamedTuple):
 
 
 class _VirtualTable:
-    """A virtual table of one connection, which chooses the access path for a query, and opens scans."""
+    """A virtual table of one connection, which chooses the plan of a query, and opens scans."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         """Create the virtual table by which a SQLite connection reads a table of the store."""
@@ -192,10 +193,10 @@ class _VirtualTable:
         self._column_names = list(table.all_columns)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
-        """Choose the access path for a query; called by SQLite's planner (xBestIndex).
+        """Choose the plan of a query; called by SQLite's planner (xBestIndex).
 
         ``info`` has the constraints of the query, and receives the plan (``idxStr``, None for a scan of all rows) and
-        its estimated cost. Returns True, because every constraint can be left to SQLite.
+        its estimated cost. Returns True, which accepts the query: SQLite checks every constraint itself.
         """
         constraints = []
         for index in range(info.nConstraint):
@@ -216,10 +217,10 @@ class _VirtualTable:
     def _choose_constraints(
         self, constraints: Sequence[_Constraint], num_rows: int
     ) -> tuple[Sequence[_Constraint], float]:
-        """Return the constraints of the best access path, and the estimated number of rows that satisfy them.
+        """Return the constraints of the best plan, and the estimated number of rows that satisfy them.
 
-        An equality is better than a full-text query, which is better than a range. Without a constraint that an
-        index of the table supports, the result is an empty list and ``num_rows``, the number of rows of the table.
+        An equality is better than a full-text query, which is better than a range. If no lookup of the table supports
+        a constraint, the result is an empty list and ``num_rows``, the number of rows of the table.
         """
         for column in self._table.equality_lookups:
             for constraint in constraints:
@@ -280,6 +281,7 @@ class _Connection:
         for name in (*self._table_names, _CANDIDATE_DOCUMENTS):
             module: Any = _Module(self, name)
             self.sqlite.create_module(name, module, use_bestindex_object=True, eponymous_only=True, read_only=True)
+        # Deny everything but reading, such as ATTACH or PRAGMA.
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
         # SQLite calls this handler regularly, so that Ctrl-C or an interruption stops a long query.
         self.sqlite.set_progress_handler(is_interrupted, _INSTRUCTIONS_BETWEEN_CHECKS)

@@ -46,7 +46,9 @@ _REASONS_BY_MESSAGE = {
 }
 
 #: The beginning of a statement of kvstore where a query must have a table or a subquery.
-_STATEMENT_PATTERN = re.compile(r"(?:\(|\bFROM)\s*(SEARCH|RETRIEVE|ASK|LOOKUP|EXPAND)\s+['?:]", re.IGNORECASE)
+_STATEMENT_PATTERN = re.compile(
+    r"(?:\(|\bFROM)\s*(?P<statement>SEARCH|RETRIEVE|ASK|LOOKUP|EXPAND)\s+['?:]", re.IGNORECASE
+)
 
 
 def translate_error(error: Exception, text: str, make_error: MakeError) -> Exception:
@@ -92,10 +94,11 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
     is_misplaced = kind == "no such table" or kind.startswith('near "')
     statement_match = _STATEMENT_PATTERN.search(text) if is_misplaced else None
     if statement_match is not None:
+        statement = statement_match["statement"].upper()
         return make_error(
-            statement_match.start(1),
-            f"{statement_match[1].upper()} is a statement, which cannot be part of a query; run it first, then select "
-            "the documents of its rows",
+            statement_match.start("statement"),
+            f"{statement} is a statement, which cannot be part of a query; run it first, then select the documents of "
+            "its rows",
         )
     if kind == "no such table":
         position = text.lower().find(name.lower()) if position is None else position
@@ -116,14 +119,22 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         return make_error(position, f"{message}; {_suggest_function(name)}")
     if kind == "incomplete input":
         return make_error(len(text), "the query ends too early")
-    if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):  # near "FORM": syntax error
-        return make_error(position, f"{word_match[1]} is not valid here{_suggest_word(word_match[1], position, text)}")
-    if token_match := re.match(r'near "(.+)": syntax error', message):  # LIMT 3: SQLite takes LIMT for an alias
-        suggestion = _suggest_word(token_match[1], position, text)
-        return make_error(
-            position, f"{shorten(token_match[1])} is not valid here{suggestion}" if suggestion else message
-        )
-    return make_error(position, message)
+    return make_error(position, _explain_syntax_error(message, position, text) or message)
+
+
+def _explain_syntax_error(message: str, position: int | None, text: str) -> str | None:
+    """Return the reason for SQLite's message ``near "FORM": syntax error``, with a suggestion; None for other messages.
+
+    Also returns None if the token is not a word, such as the 3 of ``LIMT 3``, and nothing can be suggested.
+    """
+    token_match = re.match(r'near "(?P<token>.+)": syntax error', message)
+    if token_match is None:
+        return None
+    token = token_match["token"]
+    suggestion = _suggest_word(token, position, text)
+    if re.fullmatch(r"[^\W\d]\w*", token):  # a word
+        return f"{token} is not valid here{suggestion}"
+    return f"{shorten(token)} is not valid here{suggestion}" if suggestion else None
 
 
 def _explain_missing_column(name: str, text: str) -> str:
@@ -132,10 +143,11 @@ def _explain_missing_column(name: str, text: str) -> str:
     ``name`` is the rest of the message: the column, optionally with its table or with a question about quotes.
     """
     # "tea" - should this be a string literal in single-quotes?
-    quoted_match = re.match(r'("[^"]+") - should this be a string', name)
+    quoted_match = re.match(r'(?P<quoted_name>"[^"]+") - should this be a string', name)
     if quoted_match:
-        literal = format_literal(shorten(unquote(quoted_match[1]), MAX_COPIED))
-        return f"there is no column {shorten(quoted_match[1])}; text is written in single quotes: {literal}"
+        quoted_name = quoted_match["quoted_name"]
+        literal = format_literal(shorten(unquote(quoted_name), MAX_COPIED))
+        return f"there is no column {shorten(quoted_name)}; text is written in single quotes: {literal}"
     qualifier, _, column = name.split(" ")[0].rpartition(".")
     hint = _suggest_columns(column.strip('"'), f"SELECT * FROM {qualifier}" if qualifier in get_sql_tables() else text)
     return f"there is no column {shorten(name)}{hint}"
@@ -148,8 +160,8 @@ def _suggest_word(unexpected_word: str, position: int | None, text: str) -> str:
     correct or no SQL word is similar.
     """
     text_before = text if position is None else text[:position]
-    preceding_match = re.search(r"([^\W\d]\w*)\s+$", text_before)  # the last word
-    words = [unexpected_word] if preceding_match is None else [unexpected_word, preceding_match[1]]
+    preceding_match = re.search(r"(?P<word>[^\W\d]\w*)\s+$", text_before)  # the last word
+    words = [unexpected_word] if preceding_match is None else [unexpected_word, preceding_match["word"]]
     for word in words:
         suggestion = suggest(word, _SQL_WORDS)
         if suggestion and suggestion.lower() != word.lower():

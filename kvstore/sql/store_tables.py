@@ -1,8 +1,10 @@
-"""The tables of names, trees and facts, and of the store itself: their contents, and their access paths.
+"""The SQL tables of names, trees and facts, and of the store itself: their columns, and their lookups by value.
+A *row* is a small key, such as an id; its *record* is the decoded data. A lookup may yield too many rows: SQLite checks
+each row again. A *node* is an entity in a tree.
 
 In: a :class:`~kvstore.registry.table_reader.TableReader` of one state of the store. Out: for each table its columns and
-its access paths: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small
-keys; a record is decoded when one of its columns is read.
+its lookups: all rows, the rows with a given value of a column, the rows with a value in a range. A record is decoded
+when one of its columns is read.
 """
 
 from __future__ import annotations
@@ -356,7 +358,7 @@ def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     entity = reader.find_entity(name)
     if entity is None:
         return
-    chunks = reader.state.get_part(GRAPH).list_triple_chunks(entity)
+    chunks = reader.state.get_part(GRAPH).list_triple_chunks(entity)  # of documents with triples about the entity
     yield from _iter_triples(reader, iter({reader.state.chunks.get(chunk).document for chunk in chunks}))
 
 

@@ -1,4 +1,4 @@
-"""``MATCH`` in SQL: full-text queries of any text, and the access paths to documents and chunks by their words.
+"""``MATCH`` in SQL: full-text queries of any text, and the lookups of documents and chunks by their words.
 
 In: a query (:mod:`kvstore.text.text_query`) and a value, or a state. Out: the result of the match, or rows that can
 match: the postings show that they have the words. An invalid query raises InputError.
@@ -33,6 +33,7 @@ def find_candidate_documents(reader: TableReader, query: str) -> TableRows:
 
     These candidates are found by the index; the caller checks the text of each.
     """
+    # The index finds the documents that certainly match, and those that possibly match, which include the former.
     bounds = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
     return iter(np.flatnonzero(bounds.possible_matches).tolist())
 

@@ -1,4 +1,6 @@
-"""Migrating a store to the current format, which also derives outdated data from its documents again."""
+"""Migrating a store to the current format of its file. It also *rebuilds* the store if data that is derived from the
+documents is outdated.
+"""
 
 from __future__ import annotations
 
@@ -67,19 +69,24 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             kvstore_migrations.check_format(stored_format)  # raises StoreFormatError
         backup_path = _find_free_path(environment.path, stored_format) if backup and not is_pending else None
         if backup_path is not None:
-            try:
-                environment.copy_to(backup_path)
-            except StoreFullError as error:
-                reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
-                raise StoreFullError(
-                    f"{backup_path}: the copy of the old store cannot be written ({reason}); fix this, or migrate "
-                    f"without a copy: kvstore migrate --no-backup {environment.path}"
-                ) from error
+            _copy_store(environment, backup_path)
         if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer
             environment.write_with_growth(WriteTransaction.merge_buffer)
         with environment.hold_lmdb() as lmdb_environment:
             formats = kvstore_migrations.migrate(lmdb_environment)
         return Migrated(formats, backup_path, _rebuild_if_needed(environment))
+
+
+def _copy_store(environment: Environment, backup_path: Path) -> None:
+    """Copy a store to ``backup_path`` before it is migrated. Raises StoreFullError, whose message names the remedy."""
+    try:
+        environment.copy_to(backup_path)
+    except StoreFullError as error:
+        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
+        raise StoreFullError(
+            f"{backup_path}: the copy of the old store cannot be written ({reason}); fix this, or migrate "
+            f"without a copy: kvstore migrate --no-backup {environment.path}"
+        ) from error
 
 
 def _rebuild_if_needed(environment: Environment) -> RebuildReport | None:

@@ -1,4 +1,6 @@
 """Opening a store, and comparing its settings with the requested ones.
+*Creation settings* are those that the caller passes; a new store uses defaults for the others. *Structures* and
+*derivations* are data derived from the documents; outdated structures are rebuilt when the store is opened.
 
 In: a path and creation settings. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are reported before
 anything is created.
@@ -278,29 +280,14 @@ def _load_or_create_settings(
 
     Without ``create``, it waits until the lock timeout for another process that is creating the store. It gives up
     earlier, with NotAStoreError, if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds. Also raises
-    NotAStoreError for other LMDB files, and StoreFormatError for another format or an interrupted migration.
+    the errors of :func:`_load_settings`.
     """
     deadline = time.monotonic() + environment.lock_timeout
     last_held = time.monotonic()
     while True:
-        with environment.snapshot() as snapshot:
-            try:
-                settings = read_settings(snapshot)
-            except StoreFormatError as error:
-                raise StoreFormatError(f"{environment.path}: {error}") from None
-            has_format = get_stored_format(snapshot) is not None
-            if is_rebuild_pending(snapshot):
-                raise StoreFormatError(
-                    f"{environment.path}: its migration was interrupted; finish it with: "
-                    f"kvstore migrate {environment.path}"
-                )
-            is_foreign = bool(snapshot.get_table_statistics()) and not has_format
+        settings = _load_settings(environment)
         if settings is not None:
             return settings, False
-        if is_foreign:
-            raise NotAStoreError(
-                f"{environment.path} is an LMDB environment, but not a kvstore store; choose another path"
-            )
         if create:
             break
         if has_living_holder(environment.path / WRITER_FILE):
@@ -315,6 +302,25 @@ def _load_or_create_settings(
     with environment.hold_lmdb() as lmdb_environment:
         kvstore_migrations.migrate(lmdb_environment)
     return environment.write_with_growth(lambda view: write_settings(view, build_settings))
+
+
+def _load_settings(environment: Environment) -> FixedSettings | None:
+    """Return the settings of a store, or None if they are not written yet.
+
+    Raises NotAStoreError for other LMDB files, and StoreFormatError for another format or an interrupted migration.
+    """
+    path = environment.path
+    with environment.snapshot() as snapshot:
+        try:
+            settings = read_settings(snapshot)
+        except StoreFormatError as error:
+            raise StoreFormatError(f"{path}: {error}") from None
+        if is_rebuild_pending(snapshot):
+            raise StoreFormatError(f"{path}: its migration was interrupted; finish it with: kvstore migrate {path}")
+        is_foreign = bool(snapshot.get_table_statistics()) and get_stored_format(snapshot) is None
+    if settings is None and is_foreign:
+        raise NotAStoreError(f"{path} is an LMDB environment, but not a kvstore store; choose another path")
+    return settings
 
 
 def _explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:

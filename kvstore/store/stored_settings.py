@@ -1,4 +1,6 @@
 """The record of a store's format and settings in its ``meta`` table.
+A *view* reads one state of the store. A *tokenizer* is a set of rules for words; some earlier rules differ from the
+current ones only for some scripts, such as Chinese.
 
 ``format`` and ``settings`` are written when a store is created, and read whenever it is opened or migrated.
 """
