@@ -53,16 +53,20 @@ _TAB_WIDTH = 4
 #: The maximum depth of nested blocks; deeper blocks are read as text.
 _MAX_DEPTH = 24
 
-_HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:(?<!\s)\s++\1)?$")  # == Green tea
-_ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")  # :author: Ann Lee
+_HEADING_PATTERN = re.compile(r"(?P<marks>={1,6}|#{1,6})\s+(?P<title>\S.*?)(?:(?<!\s)\s++(?P=marks))?$")  # == Tea
+_ATTRIBUTE_PATTERN = re.compile(r":(?P<name>!?[\w-]+!?):(?:\s+(?P<value>.*))?$")  # :author: Ann Lee
 _BLOCK_ATTRIBUTES_PATTERN = re.compile(r"\[(.*)\]$")  # [source,python]
 _BLOCK_TITLE_PATTERN = re.compile(r"\.(?![. \t])(.+)$")  # .Kinds of tea
-_BLOCK_MACRO_PATTERN = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")  # image::tea.png[A cup]
+_BLOCK_MACRO_PATTERN = re.compile(r"(?P<name>\w[\w-]*)::\S*?\[(?P<attributes>.*)\]$")  # image::tea.png[A cup]
 #: The first and the last line of a delimited block: ``----`` of code, ``====`` of an example.
-_DELIMITER_PATTERN = re.compile(r"(-{4,}+|\.{4,}+|={4,}+|\*{4,}+|_{4,}+|\+{4,}+|/{4,}+|--|`{3,}+)(\w[\w+#-]*)?$")
+_DELIMITER_PATTERN = re.compile(
+    r"(?P<fence>-{4,}+|\.{4,}+|={4,}+|\*{4,}+|_{4,}+|\+{4,}+|/{4,}+|--|`{3,}+)(?P<language>\w[\w+#-]*)?$"
+)
 _TABLE_PATTERN = re.compile(r"([|,:!])===+$")  # |===
-_ITEM_PATTERN = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")  # ** green tea
-_TERM_PATTERN = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")  # tea:: a drink
+_ITEM_PATTERN = re.compile(
+    r"\s*(?P<marker>\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)"  # ** green tea
+)
+_TERM_PATTERN = re.compile(r"\s*(?P<term>\S.*?)(?::{2,4}|;;)(?:\s+(?P<definition>.*))?$")  # tea:: a drink
 _ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")  # NOTE: wait
 _ADMONITION_LABELS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
 _AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")  # Ann Lee <ann@tea.org>
@@ -73,12 +77,17 @@ _CELL_PATTERN = re.compile(
 )
 
 #: Patterns limit the distance between opening and closing marks, so that many unclosed marks take linear time.
-_LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
-_REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")  # <<brewing,how to brew>>
+_LINK_PATTERN = re.compile(
+    r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))(?P<address>[^\s\[\]]{0,2000})\[(?P<label>[^\]]{0,1000})\]"
+)
+_REFERENCE_PATTERN = re.compile(
+    r"<<(?P<target>[^,>]{1,300})(?:,\s*(?P<label>[^>]{1,300}))?>>"  # <<brewing,how to brew>>
+)
 #: An inline macro: ``menu:File[Save]``.
 _MACRO_PATTERN = re.compile(
-    r"(?<!\w)(kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass):([^\s\[\]]{0,300})"
-    r"\[(?=[^\]]{0,4000}+\])((?:[^\]\\]|\\.){0,2000}+)\]"  # the lookahead rejects unclosed macros fast
+    r"(?<!\w)(?P<name>kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass)"
+    r":(?P<target>[^\s\[\]]{0,300})"
+    r"\[(?=[^\]]{0,4000}+\])(?P<content>(?:[^\]\\]|\\.){0,2000}+)\]"  # the lookahead rejects unclosed macros fast
 )
 #: Code: "`code`" or "+code+".
 _CODE_PATTERN = re.compile(
@@ -144,7 +153,7 @@ class _AsciiDocParser:
                 index += 1
                 continue
             if match := _ATTRIBUTE_PATTERN.match(line):
-                self._set_attribute(match[1], match[2] or "")
+                self._set_attribute(match["name"], match["value"] or "")
                 index += 1
                 continue
             if match := _BLOCK_ATTRIBUTES_PATTERN.match(line):
@@ -184,9 +193,9 @@ class _AsciiDocParser:
         line = lines[start]
         heading = _HEADING_PATTERN.match(line) if depth == 0 else None
         if heading is not None:
-            level = len(heading[1])
+            level = len(heading["marks"])
             is_title = level == 1 and not blocks
-            blocks.append(make_heading(level, self._render_inline(heading[2], plain=True)))
+            blocks.append(make_heading(level, self._render_inline(heading["title"], plain=True)))
             return self._parse_header(lines, start + 1) if is_title else start + 1
         if match := _TABLE_PATTERN.match(line):
             end = find_line(lines, start + 1, line.__eq__)
@@ -196,7 +205,7 @@ class _AsciiDocParser:
             return self._parse_delimited(lines, start, match, depth, attributes, blocks)
         if match := _BLOCK_MACRO_PATTERN.match(line):
             # The first attribute of an image, if it has no name, is its alternative text.
-            alternative = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
+            alternative = match["attributes"].split(",")[0].strip(' "') if match["name"] == "image" else ""
             if alternative and "=" not in alternative:
                 blocks.append(make_image(self._render_inline(alternative, plain=True)))
             return start + 1
@@ -275,26 +284,22 @@ class _AsciiDocParser:
         An unclosed block extends to the last line. ``delimiter_match`` is the match of the first line. Comments and
         passthroughs are dropped.
         """
-        fence = delimiter_match[1]
+        fence = delimiter_match["fence"]
         end = find_line(lines, start + 1, fence.__eq__)
         body = list(lines[start + 1 : end])
-        style = attributes[0] if attributes else ""
-        if fence[0] == "/":
-            return end + 1  # a comment
+        if fence[0] in "/+":  # a comment, or a passthrough, which is markup of another kind
+            return end + 1
         if fence[0] in "-.`" and fence != "--":  # a listing or literal block
-            language = delimiter_match[2] or get_language(attributes)
+            language = delimiter_match["language"] or get_language(attributes)
             language = language if re.fullmatch(r"[\w+#.-]+", language) else ""
             if any(body):
                 blocks.append(make_code_block("\n".join(body), language))
             return end + 1
-        if fence[0] == "+":
-            return end + 1  # passthrough content is markup of another kind
         inner_blocks = self.parse_blocks(body, depth + 1)
-        if not inner_blocks:
-            return end + 1
-        if style in _ADMONITION_LABELS:
+        style = attributes[0] if attributes else ""
+        if style in _ADMONITION_LABELS and inner_blocks:
             blocks += prepend_term(style.capitalize(), inner_blocks)
-        elif fence[0] == "_" or style in ("quote", "verse"):
+        elif (fence[0] == "_" or style in ("quote", "verse")) and inner_blocks:
             attribution = ", ".join(filter(None, attributes[1:]))
             if attribution:
                 inner_blocks.append(make_paragraph(f"— {self._render_inline(attribution)}"))
@@ -309,36 +314,39 @@ class _AsciiDocParser:
         Items with the same marker belong to the list. An item with a marker that no enclosing list has begins an inner
         list.
         """
-        first_match = _ITEM_PATTERN.match(lines[index])
-        assert first_match is not None
-        list_marker = normalize_marker(first_match[1])
+        list_marker = _get_item_marker(lines, index)
+        is_bulleted = list_marker[0] in "*-"
         items: list[ListItem] = []
         self._open_markers.append(list_marker)
-        while index < len(lines):
-            match = _ITEM_PATTERN.match(lines[index])
-            if match is None or normalize_marker(match[1]) != list_marker:
-                break
-            end = index + 1
-            text = [lines[index][match.end() :]]
-            while end < len(lines) and self._continues_item(lines[end]):
-                text.append(lines[end].strip())
-                end += 1
-            text_without_checkbox = re.sub(r"^\[[ xX*]\]\s+", "", join_lines(text))  # [x] buy rope
-            blocks = [MarkdownBlock("paragraph", self._render_inline(text_without_checkbox))]
-            index = self._parse_attached_blocks(lines, end, depth, blocks)
-            next_index = find_nonblank_line(lines, index)
-            nested_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if nested_match and normalize_marker(nested_match[1]) not in self._open_markers and depth < _MAX_DEPTH:
-                inner_list, index = self._parse_list(lines, next_index, depth + 1)
-                blocks.append(inner_list)
-            items.append(ListItem("-" if list_marker[0] in "*-" else f"{len(items) + 1}.", blocks))
-            next_index = find_nonblank_line(lines, index)
-            next_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if next_match is None or normalize_marker(next_match[1]) != list_marker:
-                break
-            index = next_index
+        item_start = index
+        while _get_item_marker(lines, item_start) == list_marker:
+            blocks, index = self._parse_item(lines, item_start, depth)
+            items.append(ListItem("-" if is_bulleted else f"{len(items) + 1}.", blocks))
+            item_start = find_nonblank_line(lines, index)
         self._open_markers.pop()
         return make_list(items), index
+
+    def _parse_item(self, lines: Sequence[str], start: int, depth: int) -> tuple[list[MarkdownBlock], int]:
+        """Return the blocks of the list item at line ``start``, and the index of the line after it.
+
+        They are its text, the blocks that ``+`` lines attach to it, and its inner list.
+        """
+        match = _ITEM_PATTERN.match(lines[start])
+        assert match is not None
+        text = [lines[start][match.end() :]]
+        end = start + 1
+        while end < len(lines) and self._continues_item(lines[end]):
+            text.append(lines[end].strip())
+            end += 1
+        text_without_checkbox = re.sub(r"^\[[ xX*]\]\s+", "", join_lines(text))  # [x] buy rope
+        blocks = [MarkdownBlock("paragraph", self._render_inline(text_without_checkbox))]
+        end = self._parse_attached_blocks(lines, end, depth, blocks)
+        next_start = find_nonblank_line(lines, end)
+        next_marker = _get_item_marker(lines, next_start)
+        if next_marker and next_marker not in self._open_markers and depth < _MAX_DEPTH:
+            inner_list, end = self._parse_list(lines, next_start, depth + 1)
+            blocks.append(inner_list)
+        return blocks, end
 
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse a list ``term:: definition`` at line ``index``; return it and the index of the line after it."""
@@ -346,8 +354,8 @@ class _AsciiDocParser:
         match = _TERM_PATTERN.match(lines[index])
         while match is not None:
             end = index + 1
-            text = [match[3] or ""]
-            if not match[3]:
+            text = [match["definition"] or ""]
+            if not match["definition"]:  # it begins on a line below the term
                 end = find_nonblank_line(lines, end)
             while end < len(lines) and self._continues_item(lines[end]):
                 if _TERM_PATTERN.match(lines[end]) or _HEADING_PATTERN.match(lines[end]):
@@ -355,7 +363,7 @@ class _AsciiDocParser:
                 text.append(lines[end].strip())
                 end += 1
             definition = self._render_inline(join_lines(text))
-            term = self._render_inline(match[1])
+            term = self._render_inline(match["term"])
             blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
             next_index = find_nonblank_line(lines, end)
             if next_index < len(lines) and _ITEM_PATTERN.match(lines[next_index]) and depth < _MAX_DEPTH:
@@ -446,7 +454,7 @@ class _AsciiDocParser:
 
         def render_macro(match: re.Match[str]) -> str:
             """Return the text of an inline macro, such as ``menu:File[Save]``; empty for icons and index terms."""
-            name, target, content = match[1], match[2], match[3].replace("\\]", "]")
+            name, target, content = match["name"], match["target"], match["content"].replace("\\]", "]")
             if name == "footnote":
                 self._footnotes.append(self._render_inline(content))
                 return f"[{len(self._footnotes)}]"
@@ -461,18 +469,24 @@ class _AsciiDocParser:
 
         def render_link(match: re.Match[str]) -> str:
             """Return the label of a link or, without a label, its address without the fragment."""
-            address, label = match[1], match[2].split(",")[0].strip('"^ ')
-            return label or address.partition("#")[0]
+            label = match["label"].split(",")[0].strip('"^ ')
+            return label or match["address"].partition("#")[0]
 
         text = _ATTRIBUTE_REFERENCE_PATTERN.sub(lambda match: self._attributes.get(match[1], match[0]), text)
         text = _CODE_PATTERN.sub(lambda match: protect_code(match[1] or match[2]), text)
         text = _ANCHOR_PATTERN.sub("", text)
         text = _MACRO_PATTERN.sub(render_macro, text)
         text = _LINK_PATTERN.sub(render_link, text)
-        text = _REFERENCE_PATTERN.sub(lambda match: match[2] or match[1], text)
+        text = _REFERENCE_PATTERN.sub(lambda match: match["label"] or match["target"], text)
         emphasis = "" if plain else "*"  # for strong text too
         text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = render_scripts(_HIGHLIGHT_PATTERN.sub(lambda match: match[1], text))
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)  # a backslash prevents markup
         return protected_texts.restore(text).strip()
+
+
+def _get_item_marker(lines: Sequence[str], index: int) -> str:
+    """Return the normalized marker of the list item that begins at line ``index``; empty if no item begins there."""
+    match = _ITEM_PATTERN.match(lines[index]) if index < len(lines) else None
+    return normalize_marker(match["marker"]) if match else ""

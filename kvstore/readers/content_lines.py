@@ -138,7 +138,7 @@ def _iter_properties(text: str) -> Iterator[Property]:
     """
     pending: Property | None = None
     value_pieces: list[str] = []
-    is_soft_break = False  # True if quoted-printable continues on this line
+    is_soft_break = False  # True if the value continues on this line, after "=" at the end of the line above
     for line in text.split("\n"):
         match = None if is_soft_break else _LINE_PATTERN.fullmatch(line)
         if match is not None:

@@ -324,17 +324,11 @@ class DocxBody:
         for row in rows:
             row_texts: list[str] = []
             for cell in row:
-                cell_above = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
-                vertical_merge = cell.find("w:tcPr/w:vMerge", nsmap)
-                is_continued = (
-                    vertical_merge is not None and vertical_merge.get(_VALUE_ATTRIBUTE, "continue") == "continue"
-                )
-                span = cell.find("w:tcPr/w:gridSpan", nsmap)
-                num_columns = min(_MAX_COLUMNS, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
-                text = cell_above
-                if not is_continued:  # the first row, the header, is plain
+                if _continues_cell_above(cell):
+                    text = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
+                else:  # the first row, the header, is plain
                     text = render_one_line(self._build_container_blocks(cell, plain=not texts))
-                row_texts += [text, *[""] * (num_columns - 1)]
+                row_texts += [text, *[""] * (_count_columns(cell) - 1)]
             if any(row_texts):
                 texts.append(row_texts)
         return [make_table(texts[0], texts[1:])] if texts else []
@@ -347,6 +341,18 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
             yield from _iter_unwrapped(child)
         elif isinstance(child.tag, str):
             yield child
+
+
+def _continues_cell_above(cell: Any) -> bool:
+    """True if a table cell is merged with the cell above it."""
+    vertical_merge = cell.find("w:tcPr/w:vMerge", nsmap)
+    return vertical_merge is not None and vertical_merge.get(_VALUE_ATTRIBUTE, "continue") == "continue"
+
+
+def _count_columns(cell: Any) -> int:
+    """Return the number of columns that a table cell spans, at most ``_MAX_COLUMNS``."""
+    span = cell.find("w:tcPr/w:gridSpan", nsmap)
+    return min(_MAX_COLUMNS, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
 
 
 def _get_bold_line(paragraph: Any) -> str:

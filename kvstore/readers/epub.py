@@ -120,8 +120,7 @@ class _EpubBook:
             for page_path, item in spine_items
             if item.get("media-type") in _PAGE_MEDIA_TYPES and page_path != self._contents_page
         ]
-        # Read each page once: several items of a package can refer to the same part.
-        self._pages = list(dict.fromkeys(page_paths))
+        self._pages = list(dict.fromkeys(page_paths))  # without duplicates: several items can refer to the same page
         self._check_not_locked()
         # The path of the table of contents of EPUB 2, or None.
         ncx_path, _ = manifest.get(spine.get("toc", ""), (None, None)) if spine is not None else (None, None)

@@ -318,12 +318,10 @@ class PageAnalysis:
             return LinkCounts(num_links=1, num_site_links=num_site_links, num_fragment_links=num_fragment_links)
         text = link.text(deep=True)
         words = normalize_words(text)
-        has_arrows = _ARROWS_PATTERN.search(text) is not None
-        text_without_arrows = _ARROWS_PATTERN.sub(" ", text) if has_arrows else text
-        label = "_".join(text_without_arrows.strip(" \n\t|[]:…").lower().split())  # "« Next page" is next_page
+        label = "_".join(_ARROWS_PATTERN.sub(" ", text).strip(" \n\t|[]:…").lower().split())  # next_page
         is_paging = (
             label in _PAGING_LABELS
-            or (has_arrows and (not words or _PAGING_PATTERN.match(words) is not None))
+            or (_ARROWS_PATTERN.search(text) is not None and (not words or _PAGING_PATTERN.match(words) is not None))
             or (attributes.get("rel") or "").lower() in _PAGING_RELATIONS
             or (attributes.get("accesskey") or "").lower() in _PAGING_ACCESS_KEYS
         )

@@ -158,24 +158,25 @@ class _PageWalker:
             code = _get_preformatted_text(node)
             self.container.add_blocks(*([make_code_block(code, _find_language(node))] if code.strip() else []))
         elif tag == "img":
-            alternative = node.attributes.get("alt") or ""
-            # The picture of an admonition repeats its title, and many pictures repeat their caption.
-            is_title = self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
-            if not (is_title or _is_in_caption(node, alternative)):
-                inline.add_image(alternative)
+            self._add_image(node.attributes.get("alt") or "", node)
         elif tag == "a":
             return _get_only_text(node) in _ANCHOR_SYMBOLS
         elif self._toc_depth and (tag == "p" or tag in _HEADING_LEVELS):
             return node.text(deep=True).strip().lower() in _CONTENTS_LABELS
         elif tag == "sup":
             text = _get_only_text(node)
-            if text.isdigit() and node.css_first("a") is not None:
-                inline.add_text(f"[{text}]")
-            elif not inline.add_exponent(text):
-                return False
+            if not (text.isdigit() and node.css_first("a") is not None):  # not a reference to a footnote
+                return inline.add_exponent(text)
+            inline.add_text(f"[{text}]")
         else:
             return False
         return True
+
+    def _add_image(self, alternative: str, node: LexborNode) -> None:
+        """Add the alternative text of an image, unless it repeats the title of an admonition or its own caption."""
+        is_title = self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
+        if not (is_title or _is_in_caption(node, alternative)):
+            self.container.inline.add_image(alternative)
 
     def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
         """Begin an element, and count it if it is content; return functions that end it, to call in reverse order."""

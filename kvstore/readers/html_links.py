@@ -180,25 +180,27 @@ def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: Pag
     while parent is not None and tag in INLINE_TAGS:
         if parent.tag in HEADING_TAGS or parent.tag == "dt":
             next_sibling = find_sibling(node, 1)
-            return find_sibling(node, -1) is not None and (
-                next_sibling is None or _is_action_or_paging_link(analysis.get_stats(next_sibling))
-            )
-        for step in (-1, 1):
-            sibling = find_sibling(node, step)
-            while sibling is not None and _is_action_or_paging_link(analysis.get_stats(sibling)):
-                sibling = find_sibling(sibling, step)
-            if (
-                sibling is not None
-                and sibling.tag not in _INLINE_BREAK_TAGS
-                and sibling.tag not in _NEIGHBOR_BLOCK_TAGS
-            ):
-                return False
+            is_last = next_sibling is None or _is_action_or_paging_link(analysis.get_stats(next_sibling))
+            return is_last and find_sibling(node, -1) is not None
+        if _has_text_neighbor(node, -1, analysis) or _has_text_neighbor(node, 1, analysis):
+            return False
         if parent.tag not in INLINE_TAGS:
             break
         node, tag, parent = parent, parent.tag or "", parent.parent
     return (
         parent is not None and parent.tag not in ("li", "td") and (tag in INLINE_TAGS or tag in ("p", "div", "footer"))
     )
+
+
+def _has_text_neighbor(node: LexborNode, step: int, analysis: PageAnalysis) -> bool:
+    """True if text or an inline element is on the line before (``step`` -1) or after (1) an inline element.
+
+    Page actions and paging links are skipped.
+    """
+    sibling = find_sibling(node, step)
+    while sibling is not None and _is_action_or_paging_link(analysis.get_stats(sibling)):
+        sibling = find_sibling(sibling, step)
+    return sibling is not None and sibling.tag not in _INLINE_BREAK_TAGS and sibling.tag not in _NEIGHBOR_BLOCK_TAGS
 
 
 def _is_action_or_paging_link(stats: ElementStats | None) -> bool:

@@ -216,8 +216,7 @@ class NavigationFilter:
             class_and_id = _get_class_and_id(tag, attributes)
         if class_and_id:
             class_match = _NAVIGATION_NAME_PATTERN.search(class_and_id)
-            may_be_line_numbers = class_match is None and LINE_NUMBERS_PATTERN.search(class_and_id) is not None
-            if may_be_line_numbers and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)):
+            if class_match is None and _is_line_numbers(node, class_and_id):
                 return "line numbers"
         if stats.num_links:
             reason = self._find_reason_in_links(node, tag, stats, class_and_id, class_match, in_content)
@@ -410,6 +409,14 @@ def _find_reason_in_class(tag: str, stats: ElementStats, class_and_id: str, clas
         return None
     leads_to_site = stats.num_site_links > 1 and 2 * stats.num_site_links >= stats.num_links
     return "links" if leads_to_site or _SHARING_PATTERN.search(class_and_id) or class_match["footer"] else None
+
+
+def _is_line_numbers(node: LexborNode, class_and_id: str) -> bool:
+    """True if an element consists of the line numbers of code: it has only numbers, and a class or id for them."""
+    return (
+        LINE_NUMBERS_PATTERN.search(class_and_id) is not None
+        and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
+    )
 
 
 def _is_breadcrumbs(node: LexborNode, stats: ElementStats, class_match: re.Match[str]) -> bool:

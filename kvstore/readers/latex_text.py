@@ -220,15 +220,9 @@ class _FragmentConverter(LatexCursor):
         elif name in ("title", "author", "date"):
             self._store_metadata(name)
         elif name.rstrip("*") in SECTION_LEVELS:
-            self._read_option()
-            title = self._source.render_line(self._read_argument(), self._depth)
-            if title:
-                self._add_blocks(make_heading(SECTION_LEVELS[name.rstrip("*")], title))
+            self._add_section_heading(SECTION_LEVELS[name.rstrip("*")])
         elif name in ("footnote", "footnotetext", "thanks", "endnote"):
-            self._read_option()
-            self._inline.add_text(
-                self._source.add_footnote(self._read_argument(), self._depth) if self._depth < _MAX_DEPTH else ""
-            )
+            self._add_footnote()
         elif name in ("caption", "caption*", "subcaption", "captionof"):
             self._read_option()
             if name == "captionof":
@@ -247,6 +241,22 @@ class _FragmentConverter(LatexCursor):
             self._flush_paragraph()
         else:
             self._handle_inline_command(name)
+
+    def _add_section_heading(self, level: int) -> None:
+        """Read the arguments of a section command, and add a heading with the title, unless it is empty."""
+        self._read_option()  # the short title
+        title = self._source.render_line(self._read_argument(), self._depth)
+        if title:
+            self._add_blocks(make_heading(level, title))
+
+    def _add_footnote(self) -> None:
+        """Read the arguments of a footnote command, and add a reference to the footnote.
+
+        At the maximum depth, the text of the footnote is not read, and so becomes text of the paragraph.
+        """
+        self._read_option()  # the number
+        if self._depth < _MAX_DEPTH:
+            self._inline.add_text(self._source.add_footnote(self._read_argument(), self._depth))
 
     def _handle_inline_command(self, name: str) -> None:
         """Process a command within a paragraph, such as emphasis; record an included file; skip any other."""

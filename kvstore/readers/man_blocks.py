@@ -137,16 +137,16 @@ class ManualBlocks:
         A blank line ends the paragraph. If a macro waits for this line, such as ``.TP`` for its term, the line goes to
         the ``_next_line_handler``.
         """
-        is_continued = source.endswith("\\c")
+        text = self._roff.render_text(source)
+        is_continued = source.endswith("\\c")  # the next line continues the last word of this one
         if self._code_lines is not None:
-            code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs().rstrip()
+            code_line = text.replace("\u00a0", " ").expandtabs().rstrip()
             if self._is_continued and self._code_lines:
                 self._code_lines[-1] += code_line
             else:
                 self._code_lines.append(code_line)
             self._is_continued = is_continued
             return
-        text = self._roff.render_text(source)
         if not text.strip():
             if not source.strip():
                 self._flush_paragraph()

@@ -87,8 +87,8 @@ def open_main_part(
 ) -> Any:
     """Return the main part of an Office Open XML package. Raises ValueError if it is not a ``part_class``.
 
-    ``package_class`` is the class with which a library opens a package, and ``part_factory`` the library's factory of
-    parts. The factory is changed to create a ``part_class`` also for parts of these ``content_types``.
+    ``package_class`` and ``part_factory`` belong to the library, such as python-docx, which knows only the content type
+    of documents. The factory is changed to read parts of these ``content_types``, such as templates, in the same way.
     """
     for content_type in content_types:
         part_factory.part_type_for.setdefault(content_type, part_class)

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
@@ -226,11 +226,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     """
     if not lines:
         return ""
-    lengths = sorted(len(line.text) for line in lines)
-    usual_length = lengths[len(lengths) * 9 // 10]  # the ninth decile, to ignore short lines of headings and tables
-    # The distances between adjacent lines, without gaps between blocks and jumps to the next column.
-    steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
-    leading = steps[len(steps) // 2] if steps else 0.0  # the median
+    layout = _measure_layout(lines)
     tables = {id(rows[0]): rows for rows in _find_tables(lines)}  # by the id of the first row
     table_lines = {id(row) for rows in tables.values() for row in rows}
     paragraphs: list[str] = []
@@ -241,11 +237,9 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
                 cells = [[" ".join(cell.text.split()) for cell in row.cells] for row in tables[id(line)]]
                 paragraphs.append(align_columns(cells))
             continue
-        separator = (
-            None
-            if previous is None or id(previous) in table_lines
-            else _choose_separator(previous, line, next_line, num_lines, leading, usual_length)
-        )
+        separator = None
+        if previous is not None and id(previous) not in table_lines:
+            separator = _choose_separator(previous, line, next_line, num_lines, layout)
         if separator is None:
             paragraphs.append(line.text)
             num_lines = 1
@@ -256,6 +250,22 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
         else:
             paragraphs[-1] += separator + line.text
     return "\n\n".join(paragraphs)
+
+
+class _PageLayout(NamedTuple):
+    """The usual length of a full line of a page, in characters, and the usual distance between lines, in points."""
+
+    usual_length: int
+    leading: float
+
+
+def _measure_layout(lines: Sequence[PageLine]) -> _PageLayout:
+    """Return the usual line length and distance of a page that has lines."""
+    lengths = sorted(len(line.text) for line in lines)
+    usual_length = lengths[len(lengths) * 9 // 10]  # the ninth decile, to ignore short lines of headings and tables
+    # The distances between adjacent lines, without gaps between blocks and jumps to the next column.
+    steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
+    return _PageLayout(usual_length, leading=steps[len(steps) // 2] if steps else 0.0)  # the median
 
 
 def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
@@ -283,13 +293,12 @@ def _has_same_columns(row: PageLine, line: PageLine) -> bool:
 
 
 def _choose_separator(
-    previous: PageLine, line: PageLine, next_line: PageLine | None, num_lines: int, leading: float, usual_length: int
+    previous: PageLine, line: PageLine, next_line: PageLine | None, num_lines: int, layout: _PageLayout
 ) -> str | None:
     """Return the separator between a line and the ``previous`` line: a space or newline; None if a paragraph begins.
 
     ``next_line`` is the line after both (None: the page ends). ``num_lines`` is the number of lines of the paragraph
-    above, ``leading`` the usual distance between lines, and ``usual_length`` the usual number of characters of a full
-    line.
+    above. Lines are compared with the ``layout`` of the page.
     """
     distance_down, distance_right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.cells) > 1:
@@ -298,11 +307,14 @@ def _choose_separator(
         return None
     # A line of the usual length, or with a hyphen at its end, usually continues; a short line ends its paragraph.
     is_full = (
-        len(previous.text) >= _SHORT_LINE_SHARE * usual_length or _HYPHENATED_PATTERN.search(previous.text) is not None
+        len(previous.text) >= _SHORT_LINE_SHARE * layout.usual_length
+        or _HYPHENATED_PATTERN.search(previous.text) is not None
     )
     if distance_down <= 0:  # the next column, or an irregular order
         return " " if is_full else None
-    if distance_down > _MAX_LEADING * leading or abs(line.size - previous.size) > _MAX_SIZE_DIFFERENCE * previous.size:
+    if distance_down > _MAX_LEADING * layout.leading:
+        return None
+    if abs(line.size - previous.size) > _MAX_SIZE_DIFFERENCE * previous.size:
         return None
     if len(previous.cells) > 1:  # a definition continues below itself, a row of a table does not
         return " " if distance_right > em else None

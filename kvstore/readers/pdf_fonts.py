@@ -140,10 +140,11 @@ class PenTracker:
         return (glyph_widths * state.size / GLYPH_UNITS + spacing) * state.horizontal_scale
 
     def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
-        """Return the operands of ``TJ``, with gaps in place of spacings that separate words.
+        """Return the operands of ``TJ``, with gaps in place of character and word spacings that separate words.
 
-        Ghostscript writes text of groff in this way: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and
-        in ``(eg a)`` a negative ``Tw`` cancels the whole space. Longer strings with a wide ``Tc`` are letterspaced.
+        pypdf sees only gaps. Ghostscript separates words of groff by spacings: in ``(st)``, a wide character spacing
+        ends one word and begins the next; in ``(eg a)``, a negative word spacing cancels the space, which is no word
+        end. In strings of more than ``_MAX_SPACED_CODES`` codes, a wide character spacing is letterspacing.
         """
         state = self._state
         if not state.is_single_byte or not state.size:

@@ -325,9 +325,9 @@ def _split_at_gaps(
 
 
 def _find_word_end(text: str, num_letters: int) -> int:
-    """Return the offset of the word end that has about ``num_letters`` letters before it, or the end of the text.
+    """Return the offset of the word end whose number of letters before it is nearest to ``num_letters``.
 
-    The shown and the reported text can differ by a few letters.
+    If it differs by ``_MAX_LETTER_DIFFERENCE`` or more, return the end of the text.
     """
     word_ends = [word.end() for word in re.finditer(r"\S+", text)]
     letters_before = 0
@@ -374,9 +374,9 @@ def _use_array_operators(page: Any) -> Iterator[None]:
         if operator not in (b"Tj", b"'", b'"') or len(operands) < (3 if operator == b'"' else 1):
             operations.append((operands, operator))
             continue
-        if operator == b'"':
+        if operator == b'"':  # sets the spacing of words and characters, then does the same as '
             operations += [([operands[0]], b"Tw"), ([operands[1]], b"Tc")]
-        if operator != b"Tj":
+        if operator != b"Tj":  # ' moves to the next line, then does the same as Tj
             operations.append(([], b"T*"))
         operations.append(([ArrayObject([operands[-1]])], b"TJ"))
     content.operations = operations

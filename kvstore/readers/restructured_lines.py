@@ -101,31 +101,32 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
     borders = [border for border in borders if border < table_end]
     if len(borders) < 2:
         return None
-    starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
-    ends = [*starts[1:], sys.maxsize]
-
-    def build_rows(start_line: int, end_line: int) -> CellRows:
-        """Return the rows on the lines from ``start_line`` to before ``end_line``.
-
-        A line without a first cell continues the row above it.
-        """
-        rows: CellRows = []
-        for line in lines[start_line:end_line]:
-            if re.fullmatch(r"[-= ]*", line):  # blank, or a line below cells that span columns
-                continue
-            columns = _pad_wide_characters(line)
-            cells = [_unpad(columns[start:end]).strip() for start, end in zip(starts, ends, strict=True)]
-            if rows and not cells[0]:
-                for cell_lines, cell in zip(rows[-1], cells, strict=True):
-                    cell_lines.append(cell)
-            else:
-                rows.append([[cell] for cell in cells])
-        return rows
-
+    column_starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
+    first_rows = _read_simple_rows(lines[borders[0] + 1 : borders[1]], column_starts)
     if len(borders) == 2:
-        return ParsedTable(header_rows=[], rows=build_rows(borders[0] + 1, borders[1]), end=borders[1] + 1)
-    header_rows = build_rows(borders[0] + 1, borders[1])
-    return ParsedTable(header_rows, build_rows(borders[1] + 1, borders[-1]), borders[-1] + 1)
+        return ParsedTable(header_rows=[], rows=first_rows, end=borders[1] + 1)
+    rows = _read_simple_rows(lines[borders[1] + 1 : borders[-1]], column_starts)
+    return ParsedTable(header_rows=first_rows, rows=rows, end=borders[-1] + 1)
+
+
+def _read_simple_rows(lines: Sequence[str], column_starts: Sequence[int]) -> CellRows:
+    """Return the rows on the lines of a simple table; a line without a first cell continues the row above it.
+
+    ``column_starts`` are the offsets at which the columns begin.
+    """
+    column_ends = [*column_starts[1:], sys.maxsize]
+    rows: CellRows = []
+    for line in lines:
+        if re.fullmatch(r"[-= ]*", line):  # blank, or a line below cells that span columns
+            continue
+        columns = _pad_wide_characters(line)
+        cells = [_unpad(columns[start:end]).strip() for start, end in zip(column_starts, column_ends, strict=True)]
+        if rows and not cells[0]:
+            for cell_lines, cell in zip(rows[-1], cells, strict=True):
+                cell_lines.append(cell)
+        else:
+            rows.append([[cell] for cell in cells])
+    return rows
 
 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
@@ -138,10 +139,7 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
     table = [_pad_wide_characters(line) for line in lines[table_start:end]]
     if len(table) < 3 or not GRID_BORDER_PATTERN.match(table[-1]):
         return None
-    borders = [border for line in table for border in _PARTIAL_BORDER_PATTERN.finditer(line)]
-    border_offsets = sorted(
-        {offset for border in borders for offset, sign in enumerate(border[0], border.start()) if sign == "+"}
-    )
+    border_offsets = _find_vertical_borders(table)
     # Lines that are much shorter than the borders are invalid, and would make more cells than the file has characters.
     if len(table) * len(border_offsets) > sum(map(len, table)):
         return None
@@ -170,6 +168,14 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
             rows.append(cells)
             cells = next_cells
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)
+
+
+def _find_vertical_borders(table: Sequence[str]) -> list[int]:
+    """Return the sorted offsets of the vertical borders of a grid table, which ``+`` marks in horizontal borders."""
+    borders = [border for line in table for border in _PARTIAL_BORDER_PATTERN.finditer(line)]
+    return sorted(
+        {offset for border in borders for offset, sign in enumerate(border[0], border.start()) if sign == "+"}
+    )
 
 
 class _GridCell(NamedTuple):

@@ -288,17 +288,9 @@ def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
     ``data_model`` is the root element of the data of the diagram. Each point is below its parent; points without a
     parent come last.
     """
-    texts: dict[str, str] = {}  # by the id of the point
-    outermost_points: list[str] = []
-    for point in data_model.iter(f"{_DIAGRAM_NAMESPACE}pt"):
-        identifier = point.get("modelId", "")
-        paragraphs = [
-            "".join(part.text or "" for part in paragraph.iter(f"{_DRAWING_NAMESPACE}t"))
-            for paragraph in point.iter(f"{_DRAWING_NAMESPACE}p")
-        ]
-        texts[identifier] = "\n".join(filter(None, (" ".join(text.split()) for text in paragraphs)))
-        if point.get("type") == "doc":
-            outermost_points.append(identifier)
+    points = list(data_model.iter(f"{_DIAGRAM_NAMESPACE}pt"))
+    texts = {point.get("modelId", ""): _get_point_text(point) for point in points}  # by the id of the point
+    outermost_points = [point.get("modelId", "") for point in points if point.get("type") == "doc"]
     inner_points: dict[str, list[tuple[int, str]]] = {}  # by the id of the parent: (order, id)
     for connection in data_model.iter(f"{_DIAGRAM_NAMESPACE}cxn"):
         if connection.get("type", "parOf") == "parOf":
@@ -321,3 +313,12 @@ def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
         ordered_points = sorted(inner_points.get(identifier, ()), key=lambda point: point[0])
         stack += [(inner_point, inner_depth) for _, inner_point in reversed(ordered_points)]
     return builder.finish_blocks()
+
+
+def _get_point_text(point: Element) -> str:
+    """Return the text of a point of a diagram, with a line for each paragraph that is not blank."""
+    paragraphs = (
+        "".join(part.text or "" for part in paragraph.iter(f"{_DRAWING_NAMESPACE}t"))
+        for paragraph in point.iter(f"{_DRAWING_NAMESPACE}p")
+    )
+    return "\n".join(filter(None, (" ".join(text.split()) for text in paragraphs)))

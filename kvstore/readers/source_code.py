@@ -182,26 +182,37 @@ def _get_definition_name(node: Any, data: bytes) -> str:
     A definition without a name gets the words before its body or, without such words, the type of its node. ``data`` is
     the file.
     """
+    name_node = _find_name_node(node)
+    name = " ".join(_get_node_text(name_node, data).split())
+    if name_node is node:  # no name: the words before the body
+        name = name.partition("{")[0].partition("(")[0].strip()
+    name = name[:_MAX_NAME_CHARACTERS]
+    if node.child_by_field_name("name") is None and name_node.type.startswith("generic"):  # impl<T> Store<T>
+        name = name.partition("<")[0]
     receiver = node.child_by_field_name("receiver")
-    field_nodes = map(node.child_by_field_name, _NAME_FIELDS)
+    if receiver is not None:  # Go: func (s *Store) Open()
+        words = _get_node_text(receiver, data).strip("()").split()
+        if words:
+            name = f"{words[-1].lstrip('*').partition('[')[0]}.{name}"
+    return name or node.type
+
+
+def _find_name_node(definition: Any) -> Any:
+    """Return the node with the name of a definition: one of its fields, else an identifier, else the definition."""
+    field_nodes = map(definition.child_by_field_name, _NAME_FIELDS)
     name_node = next((field_node for field_node in field_nodes if field_node is not None), None)
     for _ in range(_MAX_DEPTH * 2):  # declarators can be nested: int (*name(void))(int)
         if name_node is None or "declarator" not in name_node.type:
             break
         name_node = name_node.child_by_field_name("declarator") or next(iter(name_node.named_children), None)
     if name_node is None:
-        name_node = next((child for child in node.named_children if "identifier" in child.type), node)
-    name = " ".join(data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace").split())
-    if name_node is node:  # no name: the words before the body
-        name = name.partition("{")[0].partition("(")[0].strip()
-    name = name[:_MAX_NAME_CHARACTERS]
-    if node.child_by_field_name("name") is None and name_node.type.startswith("generic"):  # impl<T> Store<T>
-        name = name.partition("<")[0]
-    if receiver is not None:  # Go: func (s *Store) Open()
-        words = data[receiver.start_byte : receiver.end_byte].decode("utf-8", "replace").strip("()").split()
-        if words:
-            name = f"{words[-1].lstrip('*').partition('[')[0]}.{name}"
-    return name or node.type
+        return next((child for child in definition.named_children if "identifier" in child.type), definition)
+    return name_node
+
+
+def _get_node_text(node: Any, data: bytes) -> str:
+    """Return the source text of a node; ``data`` is the file."""
+    return data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
 def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:

@@ -112,18 +112,15 @@ def _build_entry(
         fields.setdefault(get_local_name(child), child)
     title_blocks = _parse_markup(fields["title"], origin, options) if "title" in fields else []
     title = " ".join(render_one_line(title_blocks).replace("\\", "").split())  # without Markdown escapes
-    body: list[MarkdownBlock] = []  # of the first field that has text
-    for name in ("encoded", "content", "description", "summary"):
-        if not body and name in fields:
-            body = _parse_markup(fields[name], origin, options)
+    bodies = (
+        _parse_markup(fields[name], origin, options)
+        for name in ("encoded", "content", "description", "summary")
+        if name in fields
+    )
+    body = next(filter(None, bodies), [])
     if not body and not title:
         return None
-    links = (
-        element.get("href") or get_text(element)
-        for element in entry
-        if get_local_name(element) == "link" and element.get("rel", "alternate") == "alternate"
-    )
-    link = next(links, "")
+    link = _find_link(entry)
     identifier = _find_text(fields, "guid", "id") or link
     author = fields.get("author") if "author" in fields else fields.get("creator")
     values: dict[str, JSON] = {
@@ -143,6 +140,14 @@ def _build_entry(
         format="markdown",
         other_key=default_key if identifier else None,
     )
+
+
+def _find_link(entry: Element) -> str:
+    """Return the address of the page that a feed's entry links to, or an empty string."""
+    for element in entry:
+        if get_local_name(element) == "link" and element.get("rel", "alternate") == "alternate":
+            return element.get("href") or get_text(element)
+    return ""
 
 
 def _get_author_name(author: Element) -> str:

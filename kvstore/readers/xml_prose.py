@@ -200,11 +200,11 @@ class _XmlProseConverter:
                 flush_paragraph()
                 blocks += self._build_block(child, "pre" if name == "code" else name, level)
             else:
-                if name not in _INLINE_NAMES:
-                    if separates_children:
-                        flush_paragraph()
-                    elif follows_element:
-                        inline.separate_words()
+                is_inline = name in _INLINE_NAMES
+                if separates_children and not is_inline:
+                    flush_paragraph()
+                elif follows_element and not is_inline:
+                    inline.separate_words()
                 self._add_inline(child, inline)
             follows_element = not child.tail
             inline.add_text(child.tail or "")
