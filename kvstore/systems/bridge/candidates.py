@@ -193,6 +193,7 @@ class _PoolBuilder:
         for first in range(0, len(abstracts), _ABSTRACTS_PER_READ):
             starts = [abstract for _, abstract in abstracts[first : first + _ABSTRACTS_PER_READ]]
             neighbor_groups = self._list_tree_neighbors(starts, level)
+            # The chunks of all leaves are looked up together.
             leaves = [abstract for group in neighbor_groups for _, abstract in group if abstract < FIRST_UPPER_ABSTRACT]
             self._cache_existing_chunks(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
             for start, neighbors in zip(starts, neighbor_groups, strict=True):

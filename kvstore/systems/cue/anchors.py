@@ -42,9 +42,9 @@ def find_anchors(
 ) -> Anchors:
     """Return the entities of a question's names and its nearest units, where paths start (CUE-RAG, Algorithm 4).
 
-    A unit is a sentence or clause of a chunk; ``num_nearest`` of them are anchors. ``known_names`` are the entities
-    that the question mentions. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector,
-    are compared. The units and the entities' keys (normal forms of names) are added to ``graph``.
+    ``known_names`` are the entities that the question mentions. Up to ``num_nearest`` units are anchors; only the units
+    of the first chunks of ``near_ranking``, the ranking of chunks by vector, are compared with the question. The units
+    and the entities' keys are added to ``graph``.
     """
     chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from names") as step:
@@ -53,19 +53,20 @@ def find_anchors(
             graph.make_nearest_request(num_nearest, chunks),
         )
         keys = [known_name.key for known_name in known_names]
-        names = dict(zip(keys, variants.entities, strict=True))
+        entities_by_name = dict(zip(keys, variants.entities, strict=True))
+        # A vector that the user supplied is of the whole question, not of a name.
         if variants.has_name_index and query.user_vector is None:
-            names |= _find_nearest_names(query, known_names, num_nearest)
-        step.detail = ", ".join(_format_name(name, entities) for name, entities in names.items()) or "none"
-        step.count = len(names)
-    for entities in names.values():
+            entities_by_name |= _find_nearest_names(query, known_names, num_nearest)
+        step.detail = ", ".join(_format_name(name, entities) for name, entities in entities_by_name.items()) or "none"
+        step.count = len(entities_by_name)
+    for entities in entities_by_name.values():
         graph.add_keys(entities)
     with query.trace.step("anchors from units") as step:
         nearest_units = graph.add_nearest(nearest_answer)
         rows = [row for row, _ in nearest_units]
         step.detail = "; ".join(f"{cosine:.3f} {quote(graph.get_text(row))}" for row, cosine in nearest_units)
         step.count = len(rows)
-    return Anchors({name: [entity for entity, _ in entities] for name, entities in names.items()}, rows)
+    return Anchors({name: [entity for entity, _ in entities] for name, entities in entities_by_name.items()}, rows)
 
 
 def _format_name(name: str, entities: Sequence[KeyedEntity]) -> str:
@@ -84,8 +85,8 @@ def _find_nearest_names(
 ) -> dict[str, list[KeyedEntity]]:
     """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names, by vectors.
 
-    Each entity has its key, the normal form of its name. ``known_names`` are the entities that the question mentions.
-    The cosine of an entity's name with the unknown name must be positive.
+    Each entity has its key. ``known_names`` are the entities that the question mentions. The cosine of an entity's name
+    with the unknown name must be positive.
     """
     unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, known_names)))
     if not unknown_names:

@@ -81,8 +81,8 @@ def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_Clause
         if not is_verb or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
         first, last = subtrees.get_span(index)
-        is_after_head = word.head < first and first > clause_starts[-1].word
-        if not is_after_head or not subtrees.is_contiguous(index) or not _is_clause_end(sentence, last):
+        follows_predicate = word.head < first and first > clause_starts[-1].word
+        if not follows_predicate or not subtrees.is_contiguous(index) or not _is_clause_end(sentence, last):
             continue
         has_subject = sentence.has_dependent(index, "nsubj", "expl")
         subject = None if has_subject else _find_subject(sentence, subtrees, word.head)

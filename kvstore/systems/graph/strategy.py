@@ -312,7 +312,8 @@ def _compute_path_shares(
         return shares
     graph = UnitGraph(query, weights)
     paths_by_chunk = find_best_path_by_chunk(
-        graph, find_paths(query, graph, units, options={}, known_names=names, near_ranking=near_ranking)
+        graph,
+        find_paths(query, graph, units, options={}, known_names=names, near_ranking=near_ranking),  # default options
     )
     max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
     if max_score > 0:

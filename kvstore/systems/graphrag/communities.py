@@ -236,8 +236,8 @@ class Communities(StoredCommunities):
         text = WrittenTexts(self._state.lmdb).get(self.get(community).content_digest)
         if text is None or not self.has_spans(self.list_sources(community)):
             return None
-        row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()  # alternates entities and weights
-        if not self._is_current and not all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2])):
+        listed_members = self._list_stored_members(community)[:MAX_NAMED_MEMBERS]
+        if not self._is_current and not all(self._state.entities.has_many(listed_members)):
             return None  # a member that the report lists was deleted
         used_descriptions = set(text.value.get("descriptions", ()))
         # Most reports use none, and listing those that exist is expensive.
@@ -277,11 +277,10 @@ class Communities(StoredCommunities):
 
     def is_stale(self, community: int) -> bool:
         """True if, since the build, a community gained a chunk, or lost a member, chunk or summary sentence."""
-        members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
         (home_chunks,) = self._list_stored_chunks([community])
         return (
             community in self._newer_chunks_by_community
-            or not all(entity in self._state.entities for entity in members)
+            or not all(entity in self._state.entities for entity in self._list_stored_members(community))
             or not all(self._state.chunks.has_many(chunk for chunk, _ in home_chunks))
             or not self.has_spans(self._get_summary_spans(community))
         )
@@ -473,6 +472,7 @@ class Communities(StoredCommunities):
         """
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
+        # Chunk i has the mentions ``bounds[i]`` to before ``bounds[i + 1]``. Mention bits say how it mentions them.
         bounds, entities, mention_bits = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
         mention_chunks = np.repeat(order, np.diff(bounds))
         nodes, mention_nodes = np.unique(self._display.resolve(entities), return_inverse=True)

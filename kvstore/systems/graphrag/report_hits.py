@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ...errors import InputError
@@ -57,21 +58,15 @@ class CommunityReportsRequest(ReadRequest[list[ReportContent]]):
         """Return the report on each community, without spans if none of its documents match the query's condition."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
+        keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)
+        texts = render_reports(state, reports)
         # The spans of all reports are converted together, from ids to document keys.
         spans = iter(convert_spans(state, [span for report in reports for span in report.spans]))
-        return [
-            ReportContent(
-                key, title, level=communities.get(community).level, text=text, spans=[next(spans) for _ in report.spans]
-            )
-            for community, key, title, report, text in zip(
-                self.communities,
-                communities.get_keys(self.communities),
-                communities.get_titles(self.communities),
-                reports,
-                render_reports(state, reports),
-                strict=True,
-            )
-        ]
+        contents = []
+        for community, key, title, text, report in zip(self.communities, keys, titles, texts, reports, strict=True):
+            level, report_spans = communities.get(community).level, list(islice(spans, len(report.spans)))
+            contents.append(ReportContent(key, title, level, text, report_spans))
+        return contents
 
 
 class ReportSource(NamedTuple):

@@ -205,6 +205,11 @@ class StoredCommunities:
         """Return a community, or None if its id is None or invalid."""
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
+    def _list_stored_members(self, community: int) -> Sequence[int]:
+        """Return the entities that were members of a community at build time, strongest first."""
+        row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()
+        return cast(Sequence[int], row[::2])  # a row alternates entities and weights
+
     def _get_summary_spans(self, community: int) -> list[StoredSpan]:
         """Return the spans of the sentences that were the summary of a community at build time."""
         return [StoredSpan(*span) for span in self._get_record(community)[SUMMARY_FIELD]]

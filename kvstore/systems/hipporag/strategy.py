@@ -80,7 +80,7 @@ def _find_nearest_starts(query: Query) -> dict[int, float]:
         # Pairs (entity, cosine), or None without the ``synonyms`` index.
         nearest_names = query.reading.fetch(NearestNamesRequest(query.vector, _NUM_NEAREST_NAMES))
         masses = {entity: cosine for entity, cosine in nearest_names or () if cosine > 0}
-        reason = "no entity of the question is known"
+        reason = "no entity of the question is known"  # for EXPLAIN
         step.detail = f"by embedding: {reason}" if nearest_names is not None else "there is no index synonyms"
         step.count = len(masses)
     if nearest_names is None:

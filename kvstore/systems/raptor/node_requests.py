@@ -347,6 +347,7 @@ class _NodeReader:
         bound_topics = self._bound_topics
         # Topics with the same chunks are summed once.
         distinct_topics, inverse = np.unique(bound_topics.trees.branching_topics[list(topics)], return_inverse=True)
+        # For each topic, the topics whose stored sums it is the sum of, and the chunks whose vectors are added to them.
         summands = list(map(bound_topics.find_summands, distinct_topics.tolist()))
         stored_topics = list(dict.fromkeys(topic for summand_topics, _ in summands for topic in summand_topics))
         chunks = list(dict.fromkeys(chunk for _, summand_chunks in summands for chunk in summand_chunks))

@@ -65,7 +65,7 @@ class OrderedChunks:
         # For each document: its number of chunks, its format, and the index of its language.
         counts, is_plain, languages = (array("q") for _ in range(3))
         language_indexes: dict[str | None, int] = {}
-        folder = None if state.open_indexes is None else state.open_indexes.environment.path
+        folder = None if state.open_indexes is None else state.open_indexes.environment.path  # None: a temporary folder
         texts, vector_file = ScratchFile(folder), ScratchFile(folder)
         vectors: Matrix = np.empty((num_chunks, state.settings.dimension), np.float32)
         vector_locations: list[tuple[int, int]] = []  # (block, row) of the chunks whose vectors are not copied yet
@@ -83,6 +83,7 @@ class OrderedChunks:
             is_plain.append(record.format == "text")
             language = state.find_sentence_language(document)
             languages.append(language_indexes.setdefault(language, len(language_indexes)))
+            # Copy the vectors in batches: to the array in memory, and to the file.
             if len(vector_locations) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
                 batch = vectors[len(chunks) - len(vector_locations) : len(chunks)]
                 batch[:] = state.vectors.gather(vector_locations)
