@@ -478,6 +478,32 @@ def test_a_literal_percent_sign_of_a_number_format_does_not_multiply() -> None:
     assert read_one(stream.getvalue(), "a.xlsx").text.endswith("| 12.5 | 0.5 | 7% |\n")
 
 
+@pytest.mark.parametrize(
+    ("value", "number_format", "text"),
+    [
+        (1200.5, "#,##0.00\\ [$€-407]", "1200.50 €"),
+        (1200, '_("$"* #,##0.00_);_("$"* \\(#,##0.00\\)', "$1200"),
+        (-7.25, "[$£-809]#,##0.00;[Red]-[$£-809]#,##0.00", "-£7.25"),
+        (9.5, '0.0" kg"', "9.5 kg"),
+        (1067, "00000", "01067"),
+        (1234567, '0.0,,"M"', "1234567"),
+        (1234567, "0.00E+00", "1234567"),
+        (12.5, "0.000", "12.5"),
+    ],
+)
+def test_a_number_in_a_sheet_has_its_unit_and_leading_zeros(value: float, number_format: str, text: str) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["name", "amount"], ["A", value]):
+        workbook.active.append(row)
+    workbook.active["B2"].number_format = number_format
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert read_one(stream.getvalue(), "a.xlsx").text.endswith(f"| A | {text} |\n")
+    (row,) = read_all(stream.getvalue(), "a.xlsx", "rows")
+    assert row.meta["amount"] == value  # still a number, for conditions such as ``amount > 5``
+
+
 def test_a_duration_in_a_sheet_is_read_as_hours_and_minutes() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     workbook = openpyxl.Workbook()

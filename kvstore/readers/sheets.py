@@ -48,7 +48,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     Raises ReaderError if the file is not a workbook or is locked, if all sheets are empty, or if one is too large.
     """
     documents = []
-    with _open_workbook(stream, origin) as sheets:
+    with _open_workbook(stream, origin, is_formatted=True) as sheets:
         for name, sheet_rows in sheets.items():
             blocks: list[MarkdownBlock] = []
             for rows in _split_tables(list(_iter_nonblank_rows(sheet_rows, origin))):
@@ -76,7 +76,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     The ``sheet`` option names the sheet; by default, it is the first. Raises ReaderError if the file is not a workbook
     or is locked, if there is no such sheet or it is too large, or for an error of :func:`iter_row_documents`.
     """
-    with _open_workbook(stream, origin) as sheets:
+    with _open_workbook(stream, origin, is_formatted=False) as sheets:  # a number with a unit would be a text
         sheet_name = options.sheet or next(iter(sheets), "")
         if sheet_name not in sheets:
             raise ReaderError(
@@ -125,9 +125,10 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     return num_titles if is_wide_below and 4 * num_wide_below >= len(is_wide_below) else 0
 
 
-def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
+def _open_workbook(stream: BinaryIO, origin: Origin, *, is_formatted: bool) -> AbstractContextManager[Sheets]:
     """Return a context manager that yields a mapping from the name of each sheet to an iterator over its rows.
 
+    With ``is_formatted``, numbers of an Excel workbook have the units and leading zeros of their formats: ``€480``.
     Any failure while the rows are read is a ReaderError.
     """
     if is_opendocument(stream):
@@ -136,7 +137,7 @@ def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[S
         return ods.open_workbook(stream, origin.name)
     from . import xlsx
 
-    return xlsx.open_workbook(stream, origin.name)
+    return xlsx.open_workbook(stream, origin.name, is_formatted=is_formatted)
 
 
 def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[NumberedRow]:

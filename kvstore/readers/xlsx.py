@@ -1,8 +1,9 @@
 """XLSX: the sheets of an Excel workbook, as rows of texts.
 
-In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet as they appear
-without number formats, except percentages. Formulas yield their saved values; dates are in ISO 8601. A file that is not
-XLSX or is locked with a password is a ReaderError, and so is a missing openpyxl.
+In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet. Of number
+formats, percentages are read, and on request units such as ``€`` and leading zeros. Formulas yield their saved values;
+dates are in ISO 8601. A file that is not XLSX or is locked with a password is a ReaderError, and so is a missing
+openpyxl.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from functools import lru_cache
+from typing import Any, BinaryIO, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from ..errors import ReaderError
@@ -27,13 +29,43 @@ _STYLES_PART = "xl/styles.xml"
 #: The parts of a number format that stand for themselves: quoted text, and the character after a backslash, or after
 #: the marks for a blank and for a repetition (ECMA-376, 18.8.31).
 _LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
+#: A blank of the width of a character, a character that fills the cell, a color and a condition, but no currency.
+_LAYOUT_PATTERN = re.compile(r"[_*].|\[(?!\$)[^\]]*\]")
+#: A currency such as ``[$€-407]``, or an escaped character.
+_CURRENCY_PATTERN, _ESCAPED_PATTERN = re.compile(r"\[\$([^\]-]*)[^\]]*\]"), re.compile(r"\\(.)")
+#: A format without layout: a number between texts, which are quoted or without letters and digits.
+_NUMBER_PATTERN = re.compile(
+    r'(?P<before>(?:"[^"]*"|[^\w"#?@.,])*)'
+    r"(?:General|(?:(?P<zeros>0+)|[#0?][#0?,]*)(?:(?<!,)\.(?P<decimals>[0#?]*))?(?<!,))"
+    r'(?P<after>(?:"[^"]*"|[^\w"#?@.,/%])*)'
+)
+_UNIT_PATTERN = re.compile(r"[^\W\d_]|[$€£¥₹]")
+#: The maximum length of a number format in Excel; the rest of a longer one is ignored.
+_MAX_FORMAT = 255
+_NUM_CACHED_FORMATS = 256
+
+
+class _NumberFormat(NamedTuple):
+    """The parts of a number format that are read.
+
+    A unit is before or after the number, or empty. ``num_digits`` is the least number of digits before the point, and
+    ``num_decimals`` of those after it, which only a fraction of a unit has.
+    """
+
+    unit_before: str
+    unit_after: str
+    num_digits: int
+    num_decimals: int
 
 
 @contextmanager
-def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+def open_workbook(
+    stream: BinaryIO, file_name: str, *, is_formatted: bool
+) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """Open a workbook, and yield a mapping from the name of each sheet, in order, to an iterator over its rows.
 
-    Any failure while the rows are read is a ReaderError.
+    With ``is_formatted``, numbers have the units and leading zeros of their formats: ``€480`` instead of ``480``. Any
+    failure while the rows are read is a ReaderError.
     """
     openpyxl = import_extra("openpyxl", "documents", f"{file_name}: reading XLSX", error=ReaderError)
     package = Package(stream, file_name, "XLSX")
@@ -46,7 +78,7 @@ def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Ite
         reader.read()
         workbook = reader.wb
         try:
-            yield {sheet.title: _iter_rows(sheet) for sheet in workbook.worksheets}
+            yield {sheet.title: _iter_rows(sheet, is_formatted=is_formatted) for sheet in workbook.worksheets}
         finally:
             workbook.close()
 
@@ -83,18 +115,22 @@ def _reduce_styles(data: bytes) -> bytes:
     ).encode()
 
 
-def _iter_rows(sheet: Any) -> Iterator[list[str]]:
-    """Yield the rows of an openpyxl sheet as texts."""
+def _iter_rows(sheet: Any, *, is_formatted: bool) -> Iterator[list[str]]:
+    """Yield the rows of an openpyxl sheet as texts. See :func:`open_workbook` for ``is_formatted``."""
     sheet.reset_dimensions()  # the declared size of a sheet can be wrong
     for row in sheet.iter_rows():
-        yield [_format_cell(cell) for cell in row]
+        yield [_format_cell(cell, is_formatted=is_formatted) for cell in row]
 
 
-def _format_cell(cell: Any) -> str:
+def _format_cell(cell: Any, *, is_formatted: bool) -> str:
     """Return the value of a cell as text: 0.125 in a percent format as ``12.5%``, dates and times in ISO 8601."""
     value = cell.value
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_percentage(_get_number_format(cell)):
-        return f"{100 * value:.12g}%"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        number_format = _get_number_format(cell)
+        if _is_percentage(number_format):
+            return f"{100 * value:.12g}%"
+        if is_formatted:
+            return _apply_number_format(value, number_format)
     return _format_value(value)
 
 
@@ -113,6 +149,39 @@ def _is_percentage(number_format: str) -> bool:
     (True, False)
     """
     return "%" in number_format and "%" in _LITERAL_PATTERN.sub("", number_format)
+
+
+def _apply_number_format(value: float, number_format: str) -> str:
+    """Return a number as text, with the currency or other unit of its format, and with leading zeros.
+
+    A scaled number, such as thousands, has no unit.
+
+    >>> _apply_number_format(-12.5, "[$€-407]#,##0.00"), _apply_number_format(480, '#,##0.00\\\\ "kg"_-;@')
+    ('-€12.50', '480 kg')
+    >>> _apply_number_format(1067, "00000"), _apply_number_format(9.25, "0.00")
+    ('01067', '9.25')
+    """
+    parts = _parse_number_format(number_format)
+    whole, point, decimals = _format_value(abs(value)).partition(".")
+    if decimals:
+        decimals = decimals.ljust(parts.num_decimals, "0")
+    text = parts.unit_before + whole.zfill(parts.num_digits) + point + decimals + parts.unit_after
+    return f"-{text}" if value < 0 else text
+
+
+@lru_cache(maxsize=_NUM_CACHED_FORMATS)
+def _parse_number_format(number_format: str) -> _NumberFormat:
+    """Return the parts of a number format of Excel that are read; empty parts for a format without any. Cached."""
+    positive_format = _LAYOUT_PATTERN.sub("", number_format[:_MAX_FORMAT].partition(";")[0])
+    quoted_format = _ESCAPED_PATTERN.sub(r'"\1"', _CURRENCY_PATTERN.sub(r'"\1"', positive_format))
+    match = _NUMBER_PATTERN.fullmatch(quoted_format)
+    if match is None:
+        return _NumberFormat("", "", 0, 0)
+    num_digits = len(match["zeros"] or "")
+    unit_before, unit_after = match["before"].replace('"', "").lstrip(), match["after"].replace('"', "").rstrip()
+    if _UNIT_PATTERN.search(unit_before + unit_after) is None:
+        return _NumberFormat("", "", num_digits, 0)
+    return _NumberFormat(unit_before, unit_after, num_digits, len(match["decimals"] or ""))
 
 
 def _format_value(value: object) -> str:
