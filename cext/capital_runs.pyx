@@ -28,10 +28,11 @@ cdef class RunRules:
     cdef object get_kind, match_digest, match_contraction
 
     def __init__(self, words, endings, Py_ssize_t max_words, get_kind, match_digest, match_contraction):
-        """Store the rules: ``words`` (frozensets) and ``endings`` (tuples) by purpose, and the most words of a name.
+        """Store the rules: ``words`` (frozensets) and ``endings`` (tuples) by purpose.
 
-        ``get_kind`` returns the kind of a common word (``noun``), or None for another word. ``match_digest`` and
-        ``match_contraction`` match the form of a word, and return None if it does not match.
+        A name has at most ``max_words`` words. ``get_kind`` returns the kind of a common word (``noun``), or None for
+        another word. ``match_digest`` and ``match_contraction`` match the form of a word, and return None if it does
+        not match.
         """
         if None in words.values() or None in endings.values():
             raise TypeError("words are a frozenset and endings a tuple, not None")
@@ -374,7 +375,7 @@ cdef class CapitalRuns:
         """Append the names that a run of capitalized words forms to ``names``: the run, and parts of it.
 
         Words that belong to no name, such as a date at its end, are removed first. ``at_start``: the run opens its
-        sentence, where every word has a capital.
+        sentence, so its first word may owe its capital to that position.
         """
         cdef RunRules rules = self.rules
         cdef Py_ssize_t full_length = len(run), index

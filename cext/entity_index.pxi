@@ -344,7 +344,7 @@ cdef class EntityIndex:
         return total
 
     cdef int _sort_addresses(self, addresses, vector[uint64_t]* sorted_addresses) except -1:
-        """Append addresses to ``sorted_addresses``, which is empty, sorted and without duplicates."""
+        """Append addresses, sorted and without duplicates, to ``sorted_addresses``, which is empty."""
         cdef Py_buffer buffer
         cdef uint64_t address
         cdef size_t i

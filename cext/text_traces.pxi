@@ -1,8 +1,8 @@
-# The tokens and pairs of adjacent tokens of texts, as bits. They prove that a name does not occur.
+# Bloom filters of the tokens of texts, and of pairs of adjacent tokens. They can prove that a name does not occur.
 #
-# There is a Bloom filter (Bloom 1970) for each chunk, and for the titles and headings above the chunks of each
-# document. It contains the tokens of recognition.pxi and each two consecutive ones with the space between them. A name
-# can occur only if the bits of all its tokens and pairs are set.
+# There is a filter (Bloom 1970) for each chunk, and one for the title and headings of each document. It contains the
+# tokens of recognition.pxi and each two consecutive ones with the space between them. A name can occur only if the bits
+# of all its tokens and pairs are set.
 
 cdef enum:
     _BITS_PER_ITEM = 8

@@ -61,7 +61,7 @@ TableChanges = dict[bytes, Chain]
 
 
 def needs_stored_value(chain: Chain) -> bool:
-    """True if the value in the table itself is needed to resolve a version chain, the buffered changes of a record.
+    """True if the value in the table itself is needed to resolve the chain of a record.
 
     It is not needed if the chain removes the record (None) or begins with a whole value.
     """
@@ -71,8 +71,8 @@ def needs_stored_value(chain: Chain) -> bool:
 def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview | None) -> memoryview | None:
     """Return the current value of a record, or None if it was removed.
 
-    It is the result of applying the version ``chain`` (the buffered changes of the record) to ``stored_value``, its
-    value in the table (None: no value). Raises CorruptionError if the patches of the chain do not fit that value.
+    It is the result of applying the ``chain`` of the record to ``stored_value``, its value in the table (None: no
+    value). Raises CorruptionError if the patches of the chain do not fit that value.
     """
     try:
         value = apply_chain(chain, stored_value)
@@ -82,7 +82,7 @@ def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview
 
 
 def make_chain_error(table: str, detail: object) -> CorruptionError:
-    """Return the error for a record whose version chain (buffered changes) does not fit its value in ``table``.
+    """Return the error for a record whose chain does not fit its value in ``table``.
 
     ``detail`` begins with the key of the record, and gives the reason.
     """
@@ -142,13 +142,13 @@ class TableBuffer:
         return bool(self.newer_chains or self.older_chains)
 
     def get_chain(self, key: bytes) -> Chain:
-        """Return the version chain (buffered changes) of a record: None if removed, :data:`UNCHANGED` if unchanged."""
+        """Return the chain of a record: None if removed, :data:`UNCHANGED` if unchanged."""
         if key in self.newer_chains:
             return self.newer_chains[key]
         return self.older_chains.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Append to the version chain of each record in ``pieces`` its next change, made by a newer commit.
+        """Append to the chain of each record in ``pieces`` its next change, made by a newer commit.
 
         A change is a whole value, a patch, or None, which removes the record. The result is stored in ``newer_chains``.
         """
@@ -156,12 +156,12 @@ class TableBuffer:
         add_pieces(self.newer_chains, self.older_chains, pieces)
 
     def update(self, chains: TableChanges) -> None:
-        """Replace the version chains (buffered changes) of the given records."""
+        """Replace the chains of the given records."""
         self._register_keys(chains)
         self.newer_chains.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Drop the version chains (buffered changes) of records, none of which may be in the layer ``older_chains``."""
+        """Drop the chains of records; none of these may be in the layer ``older_chains``."""
         for key in keys:
             del self.newer_chains[key]
         self._newer_keys, self.num_added = None, None
@@ -230,7 +230,7 @@ class ChangeBuffer:
     """
 
     def __init__(self) -> None:
-        """Create a buffer without segments (stored batches of changes)."""
+        """Create a buffer without segments."""
         #: The keys of the segments, oldest first.
         self.segment_keys: tuple[bytes, ...] = ()
         #: The total size of the values of the segments in bytes.
@@ -264,8 +264,7 @@ class ChangeBuffer:
     def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
         """Return how many more records a table has with these changes; negative if they remove more than they add.
 
-        ``is_stored`` returns True if the table itself contains a key. The result is cached until the next change. A
-        chain has the buffered changes of a record, oldest first; it is None if the last of them removes the record.
+        ``is_stored`` returns True if the table itself contains a key. The result is cached until the next change.
         """
         table_buffer = self.get_table(table)
         if table_buffer.num_added is None:
@@ -283,14 +282,14 @@ class ChangeBuffer:
         return table_buffer.num_added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
-        """Add the changes of the next stored segment (a batch of changes); raise CorruptionError if it is damaged."""
+        """Add the changes of the next stored segment; raise CorruptionError if it is damaged."""
         for table, pieces in unpack_segment(key, value).items():
             self.get_table(table).add(pieces)
         self.segment_keys = (*self.segment_keys, key)
         self.bytes += len(value)
 
     def register_segment(self, segment: bytes) -> bytes:
-        """Add a segment, a batch of changes that this buffer already has, to the list of stored segments.
+        """Add a segment, whose changes this buffer already has, to the list of stored segments.
 
         Returns the key under which the caller must store it: the number of the segment (u32) and random bytes, which
         make it unique in the history of the store.
@@ -360,7 +359,7 @@ def _yield_if_present(
 
 
 def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
-    """Yield the changes as packed segments (batches) of at most about :data:`MAX_SEGMENT_BYTES` bytes each.
+    """Yield the changes as packed segments of at most about :data:`MAX_SEGMENT_BYTES` bytes each.
 
     Keys are in order, so that a process that reads many segments has little to sort.
     """
@@ -396,7 +395,7 @@ def count_bytes(changes: TableChanges) -> int:
 
 
 def unpack_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
-    """Return the changes in a segment (a batch of changes), by table; raise CorruptionError if it is damaged."""
+    """Return the changes in a segment, by table; raise CorruptionError if it is damaged."""
     segment = records.unpack(value, engine_tables.RECENT, key)
     if not isinstance(segment, dict) or not all(isinstance(table_changes, dict) for table_changes in segment.values()):
         raise CorruptionError(
@@ -428,10 +427,10 @@ class BufferedTableCache(dict[str, bool]):
 
 
 class ChangeBufferReader:
-    """A reader of segments, the stored batches of changes. They never change, so each is read once in this process."""
+    """A reader of segments. They never change, so each is read once in this process."""
 
     def __init__(self, buffered_tables: Set[str]) -> None:
-        """Create a reader that has read no segments (stored batches of changes) yet.
+        """Create a reader that has read no segments yet.
 
         ``buffered_tables`` are the names of the tables whose changes are buffered.
         """
@@ -440,7 +439,7 @@ class ChangeBufferReader:
         self.buffer = ChangeBuffer()
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
-        """Return and cache the combined changes of the stored segments (batches of changes of commits).
+        """Return and cache the combined changes of the stored segments.
 
         ``scan_segments`` reads the segments from a key on. If the cached segments are still stored, only later ones are
         read. Raises CorruptionError for a damaged segment.
@@ -463,7 +462,7 @@ class ChangeBufferReader:
 
 
 def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
-    """Combine the readable segments (batches of changes); return them, and a sentence for each damaged or missing one.
+    """Combine the readable segments; return them, and a sentence for each damaged or missing one.
 
     A buffered patch of a record that a lost segment also changed may not fit the record; reading it then raises
     CorruptionError.
@@ -483,7 +482,7 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
 
 
 def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered_tables: Set[str]) -> Iterator[str]:
-    """Yield a sentence for each segment (batch of changes) out of sequence, or with changes of unbuffered tables.
+    """Yield a sentence for each segment out of sequence, or with changes of unbuffered tables.
 
     Raises CorruptionError for a damaged segment.
     """

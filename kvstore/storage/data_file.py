@@ -221,9 +221,9 @@ class DataFile:
     def _verify_not_overtaken(self, change: int) -> None:
         """Raise OvertakenError if the meta page of commit number ``change`` may already be overwritten.
 
-        The second commit after it overwrites the page: first the roots of the trees, then the commit number. A process
-        can therefore read new roots with the old number. That commit starts only when a new transaction sees
-        the first one.
+        The second commit after it writes to the same page: first the tree roots, then the commit number. In between, a
+        process can read new roots with the old number. This is impossible while the commit ``change`` is still the
+        last.
         """
         try:
             with self.environment.begin() as latest:
@@ -234,10 +234,11 @@ class DataFile:
             raise OvertakenError
 
     def _compute_map_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
-        """Compute the address of LMDB's map from the address and the page number of the main tree's first record.
+        """Compute the address of LMDB's map, which LMDB does not reveal; return None if the main tree is empty.
 
-        The page number is read from the file, as of commit number ``change``. Returns None if the main tree is empty.
-        Also stores the page size. Raises CorruptionError and OvertakenError; see :meth:`open_pages`.
+        The first record of the main tree has an address. The number of its page is read from the file, as of commit
+        number ``change``; the map begins that many pages before. Also stores the page size. Raises CorruptionError and
+        OvertakenError; see :meth:`open_pages`.
         """
         page_size = self._page_size = self.environment.stat()["psize"]
         verify_meta = partial(self._verify_not_overtaken, change)

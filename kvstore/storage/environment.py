@@ -423,12 +423,12 @@ class Environment(ClosedOnExit, OpenFile):
     def rewrite(
         self, function: Callable[[ReadTransaction, WriteTransaction], Result], timeout: float | None = None
     ) -> Result:
-        """Run ``function`` with the last commit and a transaction in a new data file, which then replaces the old one.
+        """Replace the data file with a new one, which ``function`` fills from a snapshot of the last commit.
 
-        This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``. Waits
-        at most ``timeout`` seconds (default: the lock timeout) for another writer and for open transactions. Raises the
-        errors of :meth:`compact` and of ``function``; the old file then remains. A crash leaves the old file or, at the
-        end, the new one; either is complete.
+        This is for a file with damaged pages, which cannot be changed safely. ``function`` gets the snapshot and a
+        write transaction in the new file; its result is returned. Waits at most ``timeout`` seconds (default: the lock
+        timeout) for another writer and for open transactions. Raises the errors of :meth:`compact` and of ``function``;
+        the old file then remains. A crash leaves the old file or, at the end, the new one; either is complete.
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY

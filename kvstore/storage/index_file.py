@@ -62,7 +62,7 @@ Content = TypeVar("Content")
 
 
 class FilePart(NamedTuple):
-    """An additional file of an index: its head (metadata) and its arrays.
+    """A part of an index file: its head and its arrays.
 
     ``name`` is the name of the file, or empty if it is not written yet.
     """
@@ -88,7 +88,7 @@ def build_index_path(directory: Path, kind: str) -> Path:
 def read(
     path: Path, kind: str, is_trusted: Callable[[bytes], bool], unchecked_arrays: Collection[str] = ()
 ) -> tuple[FileHead, Arrays]:
-    """Read the head (metadata) and the arrays of an index file, and verify their checksums.
+    """Read the head and the arrays of an index file, and verify their checksums.
 
     ``kind`` is the name of the index. The ``unchecked_arrays`` are only mapped: the code that searches them verifies
     the rows it visits. ``is_trusted`` returns True if the store's record of the index has the token of the file. Raises
@@ -127,7 +127,7 @@ class _ArrayEntry(NamedTuple):
 
 
 def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
-    """Parse the description of an array in the head (metadata) of a file.
+    """Parse the description of an array in the head of a file.
 
     Raises IndexUnavailableError if it is invalid: the checksum of a head does not protect against a malicious head.
     """
@@ -144,7 +144,7 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
-    """Return the parts, additional files with arrays, that the head of an index file lists, in the same order.
+    """Return the parts that the head of an index file lists, in the same order.
 
     Raises IndexUnavailableError if a part is damaged, and FileNotFoundError if one is missing, because another file
     with other parts has replaced this one.
@@ -165,7 +165,7 @@ def _has_hex_digits(hex_digits: str, token: bytes) -> bool:
 
 
 def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
-    """Return the head (metadata) of an index file, without reading its arrays.
+    """Return the head of an index file, without reading its arrays.
 
     ``kind`` is the name of the index. ``is_trusted`` returns True if the store's record of the index has the token of
     the file. Raises FileNotFoundError and IndexUnavailableError.
@@ -183,7 +183,7 @@ def _map_file(path: Path) -> memoryview:
 
 
 def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
-    """Return the head (metadata) of an index file, whose content is ``mapped_file``.
+    """Return the head of an index file, whose content is ``mapped_file``.
 
     Raises IndexUnavailableError if it is invalid, belongs to an index other than ``kind``, or has a token that
     ``is_trusted`` rejects.
@@ -215,7 +215,7 @@ def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Call
 
 
 def _are_part_names(parts: object, path: Path) -> bool:
-    """True if these are names of additional files (parts) of the index file at ``path``, in the same directory."""
+    """True if these are names of parts of the index file at ``path``, in the same directory."""
     return isinstance(parts, list) and all(
         isinstance(name, str) and name == Path(name).name and name.startswith(f"{path.stem}-") for name in parts
     )
@@ -308,7 +308,7 @@ def _compute_stamp(path: Path) -> _FileStamp | None:
 
 class Draft:
     """An index file that is being built at a *partial path*, by one thread of one process at a time. :meth:`publish`
-    renames it into place. Its parts are additional files, written under their final names.
+    renames it into place. Its parts are written under their final names.
     """
 
     def __init__(self, path: Path, partial_path: Path, descriptor: int) -> None:
@@ -322,31 +322,31 @@ class Draft:
         self._written_paths: list[Path] = []
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
-        """Write the index file, which has ``head`` (metadata) and ``arrays``, and its new parts.
+        """Write the index file, which has ``head`` and ``arrays``, and its new parts.
 
-        A part is an additional file; a part with a name is already written. Readers see the files after
-        :meth:`publish`. Raises OSError if a file cannot be written.
+        A part with a name is already written. Readers see the files after :meth:`publish`. Raises OSError if a file
+        cannot be written.
         """
         self._part_names = [part.name or self._write_part(head["kind"], part) for part in parts]
         parts_entry = {_PARTS_KEY: self._part_names} if parts else {}
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)
 
     def publish(self) -> None:
-        """Rename the file into place, replacing the old one; remove parts (additional files) that it does not list."""
+        """Rename the file into place, replacing the old one; remove parts that it does not list."""
         # Not flushed to the disk: after a crash of the machine, the checksums fail and the file is rebuilt.
         os.replace(self._partial_path, self.path)
         self._written_paths.clear()  # so that :meth:`discard` keeps them
         _remove_parts(self.path, self._part_names)
 
     def discard(self) -> None:
-        """Remove the unfinished index file, and its parts (additional files), unless they were published."""
+        """Remove the unfinished index file, and its parts, unless they were published."""
         if is_current_file(self._descriptor, self._partial_path):
             self._partial_path.unlink()
         for part in self._written_paths:
             part.unlink(missing_ok=True)
 
     def _write_part(self, kind: str, part: FilePart) -> str:
-        """Write a part (an additional file of the index) under a new random token, and return the name of its file.
+        """Write a part of the index file under a new random token, and return the name of its file.
 
         Its path is recorded, so that the file is removed unless the index is published.
         """
@@ -362,7 +362,7 @@ class Draft:
 
 
 def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
-    """Replace the content of an open index file with a head (metadata) and arrays."""
+    """Replace the content of an open index file with a head and arrays."""
     import numpy as np
 
     contiguous_arrays = [np.ascontiguousarray(array) for array in arrays.values()]
@@ -389,12 +389,12 @@ def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the files of an index that exist: the index file at this path and its parts (additional files)."""
+    """Return the files of an index that exist: the index file at this path and its parts."""
     return [file for file in (path, *_glob_parts(path)) if file.exists()]
 
 
 def remove_files(path: Path) -> None:
-    """Remove an index file and its parts (additional files), and files left by a killed build."""
+    """Remove an index file and its parts, and files left by a killed build."""
     path.unlink(missing_ok=True)
     _remove_parts(path, ())
     remove_abandoned(build_partial_path(path))
@@ -407,12 +407,12 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def _glob_parts(path: Path) -> Iterator[Path]:
-    """Yield the additional files of an index, whose names begin with the name of the main file."""
+    """Yield the parts of an index, whose names begin with the name of the main file."""
     return path.parent.glob(f"{path.stem}-*{INDEX_SUFFIXES[0]}")
 
 
 def _remove_parts(path: Path, used_names: Collection[str]) -> None:
-    """Remove the additional files (parts) of an index file whose names are not in ``used_names``."""
+    """Remove the parts of an index file whose names are not in ``used_names``."""
     for part in list(_glob_parts(path)):
         if part.name not in used_names:
             part.unlink(missing_ok=True)
@@ -476,7 +476,7 @@ def _align_up(offset: int) -> int:
 
 
 def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: Sequence[int]) -> bytes:
-    """Return the head (metadata) of an index file, with the descriptions of its arrays, as msgpack.
+    """Return the head of an index file, with the descriptions of its arrays, as msgpack.
 
     ``array_infos`` has the name, type, shape and CRC-32 of each array; ``offsets`` are their positions in the file.
     """

@@ -372,8 +372,8 @@ class ReadTransaction(ClosedOnExit, LmdbView):
     def skip_damage(self) -> list[str]:
         """Skip damaged pages and damaged parts of the change buffer from now on.
 
-        Returns a sentence for each commit whose changes are lost. A record to which its buffered changes no longer
-        apply is treated as removed.
+        Returns a sentence for each commit whose changes are lost. A record whose buffered changes no longer fit
+        its stored value is treated as removed.
         """
         self._get_transaction().skips_damage = True
         self._cached_buffer, losses = salvage_segments(partial(self._scan_stored, engine_tables.RECENT))

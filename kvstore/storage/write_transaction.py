@@ -90,7 +90,7 @@ class WriteTransaction(LmdbView):
 
     @property
     def is_large(self) -> bool:
-        """True if this transaction has made more changes than fit into one segment (batch) of the change buffer.
+        """True if this transaction has made more changes than fit into one segment of the change buffer.
 
         From then on it writes appended records, or even all records, to their tables instead of the buffer.
         """
@@ -185,7 +185,7 @@ class WriteTransaction(LmdbView):
                 raise TransactionError(f"table {table}: changed during a scan; read the scan into a list first")
 
     def commit(self) -> None:
-        """Make the changes durable and visible. Buffered changes become segments (stored batches of changes).
+        """Make the changes durable and visible. Buffered changes become segments.
 
         If the stored segments are many or large, all of them are merged into the tables instead. Raises StoreFullError
         if there is no space; the transaction is then rolled back.
@@ -248,10 +248,10 @@ class WriteTransaction(LmdbView):
     def _buffer_changes(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Add changes of a table to the change buffer, which collects them until they are merged into the tables.
 
-        A change is the new value of a key, or None to remove it. Once the changes of this transaction exceed a segment
-        (batch), new keys beyond the last one of a table are written to the table itself. Once they exceed the whole
-        buffer, it is merged. Raises InputError for an invalid key, and CorruptionError if a buffered change does not
-        fit its record. An LMDB error rolls the transaction back.
+        A change is the new value of a key, or None to remove it. Once the changes of this transaction exceed a segment,
+        new keys beyond the last one of a table are written to the table itself. Once they exceed the whole buffer, it
+        is merged. Raises InputError for an invalid key, and CorruptionError if a buffered change does not fit its
+        record. An LMDB error rolls the transaction back.
         """
         self._get_transaction()  # raises an error in another thread, or after the end
         if not changes:
@@ -302,8 +302,8 @@ class WriteTransaction(LmdbView):
     def _begin_appending(self) -> None:
         """Move buffered records beyond the last key of a table to the table, and write later ones to it directly.
 
-        Called once, when the transaction becomes too large for one segment (batch) of the change buffer. These records
-        are at the end of a table and not scattered, so buffering them saves nothing.
+        Called once, when the transaction becomes too large for one segment of the change buffer. These records are at
+        the end of a table and not scattered, so buffering them saves nothing.
         """
         buffer = self._get_buffer()
         self._appends_directly, self._own_bytes = True, 0

@@ -54,7 +54,7 @@ class Counters:
 
     @classmethod
     def load(cls, view: View) -> Counters:
-        """Return the counters stored in ``view`` (a snapshot or write transaction), or those of an empty store."""
+        """Return the counters stored in ``view``, a snapshot or write transaction; new ones if the store is empty."""
         packed_counters = view.get(tables.META, _KEY)
         return cls() if packed_counters is None else cls(**records.unpack(packed_counters, tables.META, _KEY))
 

@@ -70,7 +70,7 @@ class DerivedPart(NamedTuple):
 
 
 class DerivedParts:
-    """The data (parts) that one derivation computed from documents, by document, and the ``vectors`` of their texts.
+    """The parts that one derivation computed from documents, by document, and the ``vectors`` of their texts.
 
     They are read through a view, a snapshot or a write transaction.
     """
@@ -87,18 +87,18 @@ class DerivedParts:
         self.vectors = Vectors(view, dimension, get_vector_space(derivation))
 
     def get(self, document: int) -> DerivedPart:
-        """Return the part (derived data) of a document; raise CorruptionError if it is missing."""
+        """Return the part of a document; raise CorruptionError if it is missing."""
         derived_part = self.find(document)
         if derived_part is None:
             raise CorruptionError(f"table {self._table} has no part of document {document}; run CHECK REPAIR")
         return derived_part
 
     def find(self, document: int) -> DerivedPart | None:
-        """Return the part (derived data) of a document, or None if it has none."""
+        """Return the part of a document, or None if it has none."""
         return self.find_many([document])[0]
 
     def find_many(self, documents: Sequence[int]) -> list[DerivedPart | None]:
-        """Return the part (derived data) of each document, or None for a document without one."""
+        """Return the part of each document, or None for a document without one."""
         keys = list(map(records.encode_u64, documents))
         stored_parts = self._view.get_many(self._table, keys)
         return [
@@ -108,16 +108,16 @@ class DerivedParts:
 
     @property
     def document_count(self) -> int:
-        """The number of documents that have a part (derived data)."""
+        """The number of documents that have a part."""
         return self._view.count(self._table)
 
     def scan(self) -> Iterator[tuple[int, DerivedPart]]:
-        """Yield the id and the part (derived data) of every document that has one."""
+        """Yield the id and the part of every document that has one."""
         for key, value in self._view.scan(self._table):
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
     def has_part_vectors(self, document: int, locations: Sequence[tuple[int, int]]) -> bool:
-        """True if the vectors at these locations are those of the texts of a document's part, in order."""
+        """True if these locations have the vectors of the texts of a document's part, in order."""
         text_ids = [to_vector_id(document, text_index) for text_index in range(len(locations))]
         return self.vectors.get_ids(locations) == text_ids
 
@@ -128,7 +128,7 @@ class DerivedParts:
 
 
 class DerivedPartWriter(DerivedParts):
-    """The derived data (parts) of documents in one write transaction.
+    """The parts of documents in one write transaction.
 
     Their vectors are visible to other readers of the transaction after :meth:`VectorWriter.flush`.
     """
@@ -136,7 +136,7 @@ class DerivedPartWriter(DerivedParts):
     vectors: VectorWriter
 
     def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
-        """Create a writer of the parts (derived data of documents) of ``derivation`` in ``view``, a write transaction.
+        """Create a writer of the parts of ``derivation`` in ``view``, a write transaction.
 
         The vectors of the texts have ``dimension`` components.
         """
@@ -148,7 +148,7 @@ class DerivedPartWriter(DerivedParts):
         self._next_block = int(records.U32.unpack(last_key)[0]) + 1
 
     def put(self, document: int, part: Any, vectors: Matrix) -> None:
-        """Store the part (derived data) of a new document, and the vectors of its texts, shape (texts, dimension)."""
+        """Store the part of a new document, and the vectors of its texts, shape (texts, dimension)."""
         locations = []
         for text_index, vector in enumerate(vectors):
             block, row = self.vectors.add(to_vector_id(document, text_index), vector, self._next_block)
@@ -157,7 +157,7 @@ class DerivedPartWriter(DerivedParts):
         self._put(document, DerivedPart(part, locations))
 
     def remove(self, document: int) -> None:
-        """Remove the derived data (part) of a document and its vectors."""
+        """Remove the part of a document and its vectors."""
         for block, row in self.get(document).vector_locations:
             self.vectors.remove(block, row)
         self._write_view.delete(self._table, records.encode_u64(document))

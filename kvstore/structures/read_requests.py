@@ -114,7 +114,7 @@ class BatchedReader:
         return answers[0] if len(requests) == 1 else tuple(answers)
 
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Send any number of requests as one round (batch), count them, and return their answers in order.
+        """Send any number of requests as one round, count them, and return their answers in order.
 
         ``on_answer`` is called after each answer. The reader remembers the chunks whose sort keys an answer contains.
         """
@@ -130,7 +130,7 @@ class BatchedReader:
         return answers
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort keys of chunks; this takes a round (batch of requests) unless earlier answers had all keys.
+        """Return the sort keys of chunks; this takes a round unless earlier answers had all keys.
 
         Known keys are read from the state on demand, because few chunks of a ranking tie.
         """

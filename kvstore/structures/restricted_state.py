@@ -277,6 +277,7 @@ class RestrictedForest(Forest):
         """
         neighbors = super()._iter_neighbors(table, node)
         while batch := list(islice(neighbors, _BATCH_SIZE)):
+            # An edge is (child, parent).
             edges = [(node, neighbor) if table in _CHILD_FIRST_TABLES else (neighbor, node) for neighbor in batch]
             assertions = self.get_assertions(edges)
             yield from (neighbor for neighbor, edge in zip(batch, edges, strict=True) if assertions[edge])
@@ -299,8 +300,8 @@ class RestrictedFilter(EntityFilter):
     def find(self, key: str) -> FilterEntry | None:
         """Return a name's entity, number of visible addresses and number of lookups, or None if the name is hidden.
 
-        An address is a place where the name occurs. Only addresses of documents that the query allows, and of nodes
-        with edges asserted by these or by the user, are visible.
+        Only addresses of documents that the query allows, and of nodes with edges asserted by these or by the user, are
+        visible.
         """
         visible_entry = self._look_up(key, limit=None, start=0)
         if visible_entry is None:
@@ -314,7 +315,7 @@ class RestrictedFilter(EntityFilter):
         return entities
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Return the entity and the first visible address (place of occurrence) of each name.
+        """Return the entity and the first visible address of each name.
 
         Both are 0 for a hidden or unknown name; the address is also 0 for a name without a visible address.
         """
@@ -328,7 +329,7 @@ class RestrictedFilter(EntityFilter):
         return entities, first_addresses
 
     def list_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return each name's addresses (places of occurrence) below ``stop`` that are visible to the query."""
+        """Return each name's addresses below ``stop`` that are visible to the query."""
         address_arrays = (np.array(row, np.uint64) for row in super().list_addresses_below(keys, stop))
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
@@ -356,8 +357,7 @@ class RestrictedFilter(EntityFilter):
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
         """Return a name's entry (entity, counts) and its visible addresses from ``start`` on; None for a hidden name.
 
-        At most ``limit`` addresses are returned (None: all). An address is a place where the entity occurs. All visible
-        addresses of the name are cached.
+        At most ``limit`` addresses are returned (None: all). All visible addresses of the name are cached.
         """
         if key not in self._visible_entries:
             self._visible_entries[key] = self._read_visible_entry(key)

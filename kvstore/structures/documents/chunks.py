@@ -133,7 +133,7 @@ class ChunkWriter(ViewWriter, Chunks):
 
 @frozen_dataclass
 class AbstractRecord:
-    """A node of a document's tree of abstracts (summaries).
+    """A node of a document's tree of abstracts.
 
     ``parent`` is the id of the abstract above it (None: the root), and ``children`` are those below it. ``level`` 0 is
     a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants. ``section`` is the
@@ -156,19 +156,19 @@ _get_fields = attrgetter(*(field.name for field in fields(AbstractRecord)))
 
 
 class Abstracts:
-    """The abstracts (summaries of chunks and sections) of one view; their texts are read from its documents."""
+    """The abstracts of one view; their texts are read from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
-        """Create a reader of abstracts (summaries) in ``view``; their texts are read from ``documents``."""
+        """Create a reader of abstracts in ``view``; their texts are read from ``documents``."""
         self._view = view
         self._documents = documents
 
     def get(self, abstract: int) -> AbstractRecord:
-        """Return the record of an abstract (summary) that must exist; raise CorruptionError if it does not."""
+        """Return the record of an abstract that must exist; raise CorruptionError if it does not."""
         return self.get_many([abstract])[0]
 
     def get_many(self, abstracts: Iterable[int]) -> list[AbstractRecord]:
-        """Return the records of abstracts (summaries) that must exist; raise CorruptionError if one does not."""
+        """Return the records of abstracts that must exist; raise CorruptionError if one does not."""
         abstract_ids = list(abstracts)
         keys = list(map(records.encode_u64, abstract_ids))
         values = self._view.get_many(tables.ABSTRACTS, keys)
@@ -180,7 +180,7 @@ class Abstracts:
         return abstract_records
 
     def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
-        """Yield all abstracts (summaries) in order of their ids: first of chunks (leaves), then of other abstracts."""
+        """Yield all abstracts in order of their ids: first of chunks (leaves), then of other abstracts."""
         for key, value in self._view.scan(tables.ABSTRACTS):
             record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
             yield records.U64.unpack(key)[0], record
@@ -214,7 +214,7 @@ class AbstractWriter(Abstracts):
     """The abstracts of one write transaction."""
 
     def __init__(self, view: WriteView, documents: Documents) -> None:
-        """Create a writer of abstracts (summaries) in ``view``, a write transaction, with texts from ``documents``."""
+        """Create a writer of abstracts in ``view``, a write transaction, with texts from ``documents``."""
         super().__init__(view, documents)
         self._write_view = view
 
@@ -223,5 +223,5 @@ class AbstractWriter(Abstracts):
         self._write_view.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(_get_fields(record)))
 
     def remove(self, abstracts: Iterable[int]) -> None:
-        """Delete the records of abstracts (summaries of chunks and sections)."""
+        """Delete the records of abstracts."""
         self._write_view.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.encode_u64, abstracts)))

@@ -150,10 +150,7 @@ class Section:
 
 
 def encode_key(key: str) -> bytes:
-    """Return the key under which a table stores a document key or a source.
-
-    The end of a long key is replaced by a digest.
-    """
+    """Return the LMDB key for a document key or a source. The end of a long one is replaced by a digest."""
     encoded_key = key.encode()
     if len(encoded_key) <= MAX_PLAIN_KEY:
         return encoded_key
@@ -164,7 +161,7 @@ def encode_key(key: str) -> bytes:
 
 
 def _make_key_error(key: str) -> CorruptionError:
-    """Return the error for a document key under which the id of another document is stored."""
+    """Return the error for a document key that leads to a document with another key."""
     return CorruptionError(f"document key {key!r} refers to another document; run CHECK")
 
 

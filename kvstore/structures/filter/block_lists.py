@@ -68,17 +68,13 @@ class BlockLists:
     def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
         """Create a reader of the lists that ``table`` has in ``view``: the ascending numbers of each entity.
 
-        The numbers are the entity's addresses or other integers, depending on the table. The lists can be changed if
-        ``view`` is a write transaction.
+        The lists can be changed if ``view`` is a write transaction.
         """
         self.view = view
         self._table = table
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Numbers:
-        """Return the first ``limit`` numbers (None: all) of an entity's list that are at least ``start``, ascending.
-
-        The numbers are addresses or other integers, depending on the table.
-        """
+        """Return the first ``limit`` numbers (None: all) of an entity's list that are at least ``start``, ascending."""
         ranges: list[Numbers] = []
         num_remaining = _MAX_NUMBER if limit is None else limit
         # The block that contains ``start`` may begin before it. A byte more makes the end of the key range inclusive.
@@ -97,10 +93,7 @@ class BlockLists:
         return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Numbers]]:
-        """Return all blocks of the lists of several entities, in order, each as (entity, stored numbers).
-
-        The numbers are the addresses of the entity (the places that mention it) or other integers, by table.
-        """
+        """Return all blocks of the lists of several entities, in order, each as (entity, stored numbers)."""
         block_records = self.view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
@@ -181,6 +174,7 @@ class BlockLists:
         next_key, next_value = next_block
         next_numbers = _decode(self._table, next_key, next_value).tolist()
         if num_numbers + len(next_numbers) <= _MAX_MERGED_BLOCK:
+            # Add all numbers of the next block to the small one.
             self._change_blocks(
                 {entity: ((), next_numbers)},
                 [(key, memoryview(block_changes[key] or b""))],

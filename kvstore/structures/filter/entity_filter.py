@@ -182,7 +182,7 @@ class EntityFilter:
         )
 
     def switch_view(self, view: WriteView) -> None:
-        """Continue in another write transaction, in which the pages that this filter wrote before must be stored."""
+        """Continue in another write transaction, which must see the pages that this filter wrote before."""
         self._view = self._pages.reader.view = self._lists.view = view
 
     # -- Reading
@@ -203,16 +203,12 @@ class EntityFilter:
     def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
         """Return a name's entry (entity and counts), and its first ``limit`` addresses (default: all), ascending.
 
-        An address is a rank and the id of a node or abstract that mentions the name. Returns None if the name is
-        unknown. Raises InputError if ``limit`` is negative.
+        Returns None if the name is unknown. Raises InputError if ``limit`` is negative.
         """
         return self._look_up(key, limit, start=0)
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        """Return two arrays: the entity of each name, and its first address. Both are 0 for an unknown name.
-
-        An address is a place where the name occurs, packed into an integer.
-        """
+        """Return two arrays: the entity of each name, and its first address. Both are 0 for an unknown name."""
         entities, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         with self._pin_snapshot():
             # The kernel returns the positions of the names whose addresses are in a long list.
@@ -224,8 +220,7 @@ class EntityFilter:
     def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
         """Return the first ``limit`` addresses of a name that are greater than ``after``, ascending.
 
-        None means no limit. An address is a place where the name occurs: a node of the entity forest, or an abstract.
-        The result is empty for an unknown name.
+        None means no limit. The result is empty for an unknown name.
         """
         start = 0 if after is None else max(0, after + 1)
         entry_with_addresses = self._look_up(key, limit, start) if start <= _MAX_U64 else None
@@ -235,10 +230,7 @@ class EntityFilter:
         return addresses
 
     def list_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return each name's addresses below ``stop``, ascending; empty for an unknown name.
-
-        An address is a place where the name occurs, packed into an integer.
-        """
+        """Return each name's addresses below ``stop``, ascending; empty for an unknown name."""
         with self._pin_snapshot():
             # None for a name whose addresses are in a long list.
             address_tuples = list_addresses_below(self._index, keys, stop)
@@ -248,7 +240,7 @@ class EntityFilter:
         ]
 
     def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
-        """Return the addresses (places of occurrence) of a name below ``stop``, read in batches from a long list."""
+        """Return the addresses of a name below ``stop``, read in batches from a long list."""
         addresses: list[int] = []
         while True:
             batch = self.get_addresses(key, _ADDRESS_BATCH, addresses[-1] if addresses else None).tolist()
@@ -321,7 +313,7 @@ class EntityFilter:
         self._index.insert_many(keys, np.ascontiguousarray(numbers, np.uint32))
 
     def delete(self, key: str) -> bool:
-        """Remove a name with all its addresses (places of occurrence); return False if it was absent."""
+        """Remove a name with all its addresses; return False if it was absent."""
         self._require_writable()
         # The entity if its addresses are in a long list, 0 if they were removed with the entry, -1 without an entry.
         long_list_entity = self._index.delete(key)
@@ -330,18 +322,18 @@ class EntityFilter:
         return long_list_entity >= 0
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Add addresses (places of occurrence) to a name; return how many were new.
+        """Add addresses to a name; return how many were new.
 
         Raises EntityNotFoundError if the name is absent.
         """
         return self.add_address_lists([key], [_as_addresses(addresses)])
 
     def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Remove addresses (places of occurrence) from a name and return how many existed (0 for an absent name)."""
+        """Remove addresses from a name and return how many existed (0 for an absent name)."""
         return self.remove_address_lists([key], [_as_addresses(addresses)])
 
     def add_address_lists(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Add to each name in ``keys`` its addresses (places of occurrence); return how many were new.
+        """Add to each name in ``keys`` its addresses; return how many were new.
 
         Raises EntityNotFoundError if a name is absent.
         """
@@ -352,7 +344,7 @@ class EntityFilter:
         return num_changed
 
     def remove_address_lists(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Remove from each name in ``keys`` its addresses (places of occurrence); return how many existed in total.
+        """Remove from each name in ``keys`` its addresses; return how many existed in total.
 
         Absent names are ignored.
         """
@@ -419,8 +411,8 @@ class EntityFilter:
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
         """Return a name's entry (entity, counts) and its addresses from ``start`` on; None for an unknown name.
 
-        An address is a place where the name occurs. At most ``limit`` are returned (None: all). Raises InputError if
-        ``limit`` is negative, and ClosedError if the view is closed.
+        At most ``limit`` are returned (None: all). Raises InputError if ``limit`` is negative, and ClosedError if the
+        view is closed.
         """
         self._pages.reader.require_open()
         if limit is not None and limit < 0:

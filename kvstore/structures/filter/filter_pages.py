@@ -142,8 +142,8 @@ class PageReader:
         """Read and verify a page (4 KiB) of a table; its key is ``prefix`` and the page number.
 
         ``encoding`` is the expected page format. The directory of a filter that is not stored yet is empty. In a write
-        transaction, record whether a page of block lists (addresses of names) has room for more. Raises CorruptionError
-        if the page is damaged, and ClosedError if the view is closed.
+        transaction, this also records whether a block-list page is roomy. Raises CorruptionError if the page is
+        damaged, and ClosedError if the view is closed.
         """
         if not self.is_stored and encoding == DIRECTORY_ENCODING:
             return _EMPTY_DIRECTORY

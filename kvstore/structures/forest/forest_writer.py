@@ -47,7 +47,7 @@ class ForestWriter(ViewWriter, Forest):
         """
         new_nodes: NodeEntityPairs = []
         node_edges = [
-            self._put_statement(tree, child, parent, assertions, new_nodes)
+            self._put_assertions(tree, child, parent, assertions, new_nodes)
             for (tree, child, parent), assertions in edges.items()
         ]
         if node_edges:
@@ -69,7 +69,7 @@ class ForestWriter(ViewWriter, Forest):
         ``names`` are the names of the child and the parent as the user typed them.
         """
         new_nodes: NodeEntityPairs = []
-        child_node, parent_node = self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes)
+        child_node, parent_node = self._put_assertions(tree, child, parent, [USER_ASSERTION], new_nodes)
         key = records.U64_PAIR.pack(child_node, parent_node)
         self._write_view.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return new_nodes
@@ -81,7 +81,7 @@ class ForestWriter(ViewWriter, Forest):
         self._remove_assertions(child, parent, USER, removed_nodes)
         return removed_nodes
 
-    def _put_statement(
+    def _put_assertions(
         self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodeEntityPairs
     ) -> tuple[int, int]:
         """Write the assertions of an edge by one document (or the user); return the child node and the parent node.

@@ -89,7 +89,7 @@ class TransitiveReduction:
     """
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        """Create the reduction of the forest in ``view``, a write transaction; accepted edges are the reduced graph.
+        """Open the forest of ``view``, a write transaction; no edge has changed yet, and no tree is deferred.
 
         ``counters`` has the number of asserted edges, which limits the work done edge by edge.
         """
@@ -230,12 +230,13 @@ class TransitiveReduction:
         """
         forest = self._forest
         nodes, is_below = self._find_smaller_side(child, parent)
-        if is_below:
+        if is_below:  # these are the nodes at or below the child; edges lead up from them to other nodes
             edges = [
                 (node, neighbor) for node in nodes for neighbor in forest.iter_parents(node) if neighbor not in nodes
             ]
             ancestors = self._compute_closure(parent, forest.iter_parents) if edges else set()
             return [(lower_node, upper_node) for lower_node, upper_node in edges if upper_node in ancestors]
+        # The nodes are at or above the parent; edges lead up to them from other nodes.
         edges = [(neighbor, node) for node in nodes for neighbor in forest.iter_children(node) if neighbor not in nodes]
         descendants = self._find_nodes_between(child, {lower_node for lower_node, _ in edges}, nodes)
         return [(lower_node, upper_node) for lower_node, upper_node in edges if lower_node in descendants]

@@ -215,7 +215,7 @@ class GenerationBuilder(IndexFiller):
     def forecast(self, index_kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
         """Forecast the texts that a REFRESH would request from a language model, without any change or request.
 
-        Unless the stored build of the index (its generation) is up to date, one is built in memory.
+        Unless the generation in use is up to date, one is built in memory.
         """
         with self._open_state() as state:
             if index_kind.is_usable(record) and record.state["change"] == state.counters.change:
@@ -239,7 +239,7 @@ class GenerationBuilder(IndexFiller):
             self.remove_unused(index_kind)
 
     def remove_unused(self, index_kind: GenerationIndex[Any]) -> None:
-        """Remove rows and texts that belong to no build in use, left by a crash or a dropped index.
+        """Remove rows and texts that belong to no generation in use, left by a crash or a dropped index.
 
         Raises IndexUnavailableError if the index is being refreshed.
         """
@@ -251,11 +251,11 @@ class GenerationBuilder(IndexFiller):
             self._remove_unused_texts(index_kind)
 
     def _remove_unused_rows(self, index_kind: GenerationIndex[Any]) -> None:
-        """Remove the rows of all builds (generations) of an index except the build in use, in batches."""
+        """Remove the rows of all generations of an index except the generation in use, in batches."""
         for table in index_kind.tables:
             while True:
                 with self._open_state() as state:
-                    ranges = _list_unused_ranges(index_kind, Indexes(state.lmdb).get(index_kind))
+                    ranges = _list_unused_ranges(Indexes(state.lmdb).get(index_kind))
                     unused_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
                     keys = [bytes(key) for key in islice(unused_keys, _MAX_REMOVED_ROWS)]
                 if not keys:
@@ -263,7 +263,7 @@ class GenerationBuilder(IndexFiller):
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
     def _remove_unused_texts(self, index_kind: GenerationIndex[Any]) -> None:
-        """Remove texts that a language model wrote for an index, except those of the build (generation) in use.
+        """Remove texts that a language model wrote for an index, except those of the generation in use.
 
         Does nothing if the index exists without a usable build, because the next build may use the texts.
         """
@@ -287,7 +287,7 @@ class GenerationBuilder(IndexFiller):
 
 
 class _MemoryRows:
-    """The rows of a build of an index (generation) in memory, for :class:`GenerationRows` to read."""
+    """The rows of a generation in memory, for :class:`GenerationRows` to read."""
 
     def __init__(self, batches: Iterable[Sequence[TableRecord]]) -> None:
         """Create an in-memory copy of the records (table, key, value) of all ``batches``."""
@@ -336,7 +336,7 @@ def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
 def _build_record_state(
     index_kind: GenerationIndex[Any], generation_number: int, generation: Generation
 ) -> Mapping[str, Any]:
-    """Return the description of a build (generation) without its rows, for :attr:`IndexRecord.state`."""
+    """Return the description of a generation without its rows, for :attr:`IndexRecord.state`."""
     return {
         "generation": generation_number,
         "version": index_kind.version,
@@ -354,19 +354,18 @@ def _switch_generation(
     generation: Generation,
     view: WriteView,
 ) -> bool:
-    """Switch an index to the rows of a new build (generation); return False if it was dropped or created again."""
+    """Switch an index to the rows of a new generation; return False if it was dropped or created again."""
     if Indexes(view).get(index_kind) != record:
         return False
     IndexWriter(view).put(replace(record, state=_build_record_state(index_kind, generation_number, generation)))
     return True
 
 
-def _list_unused_ranges(
-    index_kind: GenerationIndex[Any], record: IndexRecord | None
-) -> list[tuple[bytes, bytes | None]]:
-    """Return the key ranges (start, stop) of the rows of all builds except the build in use, which is in the record.
+def _list_unused_ranges(record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
+    """Return the key ranges (start, stop) of the rows of all generations of an index except the one in use.
 
-    The key of a row begins with the number of its build (generation). A stop of None means the end of the table.
+    ``record`` is the record of the index, which names the generation in use (None: there is no index). The key of a row
+    begins with the number of its generation. A stop of None means the end of the table.
     """
     if record is None or not record.state:
         return [(b"", None)]

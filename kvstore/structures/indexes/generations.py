@@ -112,7 +112,7 @@ def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) 
 
 
 class RowSource(Protocol):
-    """A source of the rows of a generation (one build of an index)."""
+    """A source of the rows of a generation."""
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
         """Return the stored value of each key, or None for a missing key."""
@@ -124,7 +124,7 @@ class RowSource(Protocol):
 
 
 class GenerationRows:
-    """The rows of one build of an index (generation) in one view. Reading a damaged row raises CorruptionError."""
+    """The rows of one generation in one view. Reading a damaged row raises CorruptionError."""
 
     def __init__(
         self,
@@ -133,11 +133,10 @@ class GenerationRows:
         generation: Mapping[str, Any],
         cache: dict[str, Any] | None = None,
     ) -> None:
-        """Create a reader of the rows of one build of an index, generation ``number``.
+        """Create a reader of the rows of generation ``number``.
 
         ``generation`` is its description, :attr:`IndexRecord.state`, with the keys change, chunk_stop (all chunk ids of
-        the build are below it) and head.
-        ``cache`` holds data computed from these rows, by name (None: a new cache).
+        the build are below it) and head. ``cache`` holds data computed from these rows, by name (None: a new cache).
         """
         self._source = source
         self._prefix = records.encode_u32(number)  # of the keys of this generation
@@ -192,8 +191,8 @@ class GenerationIndex(Index, Generic[IndexReader]):
     """A kind of index stored in generations; ``IndexReader`` is the interface that a state uses.
 
     ``tables`` are the tables of the kind. The tables ``quoting_tables`` quote documents, and are read only while the
-    store has not changed since they were built. A build (generation) with another ``version`` is ignored.
-    ``building_detail`` is shown by SHOW INDEXES during a build. EXPAND can display a kind that is ``has_outline``.
+    store has not changed since they were built. A generation with another ``version`` is ignored. ``building_detail``
+    is shown by SHOW INDEXES during a build. EXPAND can display a kind that is ``has_outline``.
     """
 
     version: int = 1
@@ -292,7 +291,7 @@ class _GenerationPart(Generic[IndexReader]):
         self.name = f"index {index_kind.name}"
 
     def read(self, state: State) -> IndexReader | None:
-        """Return the reader of the index for a state, or None if the index has no usable build (generation)."""
+        """Return the reader of the index for a state, or None if the index has no usable generation."""
         record = Indexes(state.lmdb).get(self._kind)
         if record is None or not self._kind.is_usable(record):
             return None

@@ -276,7 +276,7 @@ class Indexes(ViewReader):
         stored_record = records.unpack(value, tables.INDEXES, key)
         if stored_record is None:  # an automatic index that was dropped
             return None
-        options, tokens, *extra_fields = stored_record
+        options, tokens, *extra_fields = stored_record  # is_created, epoch, state; older records have fewer fields
         return IndexRecord(index_kind, options, tuple(tokens), *extra_fields)
 
 

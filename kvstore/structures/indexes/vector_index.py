@@ -153,14 +153,14 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             rows = CodedRows.concatenate([*plan.merged_rows, *new_rows])
             del new_rows  # so that the codes are not in memory twice
             graph = _build_graph(rows, plan.base, options, tools)
-            is_cancelled = len(graph) < num_merged + num_new
-            if is_cancelled and len(graph) > num_merged:  # some new rows are linked
-                last_linked_chunk = int(graph.rows.labels[-1])
-                coverage = extend_coverage(plan.coverage, coverage[-1].change, last_linked_chunk + 1)
-            elif is_cancelled and num_new and plan.old_parts:
-                file_parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
-            elif is_cancelled:
-                return None
+            if len(graph) < num_merged + num_new:  # the build was cancelled
+                if len(graph) > num_merged:  # keep the new rows that are linked
+                    last_linked_chunk = int(graph.rows.labels[-1])
+                    coverage = extend_coverage(plan.coverage, coverage[-1].change, last_linked_chunk + 1)
+                elif num_new and plan.old_parts:  # keep the old file, and add the new rows without links
+                    file_parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
+                else:
+                    return None
             file_parts.append(FilePart({"entry": graph.entry_row, "rows": len(graph)}, graph.arrays))
         if not file_parts:
             return None
@@ -216,11 +216,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         if record is None:
             return "dropped; every chunk is compared"
         min_chunks = record.get_int_option("exact_below")
-        return (
-            f"every chunk is compared if there are fewer than {min_chunks:,}"
-            if state.counters.chunks < max(1, min_chunks)
-            else None
-        )
+        if state.counters.chunks < max(1, min_chunks):
+            return f"every chunk is compared if there are fewer than {min_chunks:,}"
+        return None
 
     def compute_next_check(self, record: IndexRecord | None, state: State) -> int:
         """Return the chunk id at which to check again whether the store needs an index file; it needs none yet.

@@ -101,8 +101,8 @@ def _select_rerank_candidates(state: State, candidates: Sequence[NearCodes], top
 
     ``candidates`` has the candidates of each segment of the index. Their cosines are approximate, because they are
     computed from quantized vectors; the error of a cosine is at most MAX_COSINE_ERROR times the scale of its quantized
-    vector. A candidate is omitted only if its cosine is below the cosine of the last of the ``top`` by more than the
-    possible errors of both cosines together.
+    vector. A candidate is omitted only if the errors of its cosine and of the last of the ``top`` cannot explain
+    the difference between both.
     """
     labels = np.concatenate([near_codes.labels for near_codes in candidates])
     cosines = np.concatenate([near_codes.cosines for near_codes in candidates])

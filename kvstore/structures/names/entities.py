@@ -73,7 +73,7 @@ class EntityRecord:
 
     @property
     def is_introduced(self) -> bool:
-        """True if any document, edge, triple or alias still makes the name known (introduces it)."""
+        """True if any document, edge, triple or alias still makes the name known."""
         return bool(self.row)  # free slots at the end are removed, so a row without introductions is empty
 
     @property
@@ -107,20 +107,16 @@ class EntityRecord:
         return _select_most_frequent(self.kinds)
 
     def get_slot_index(self, spelling: str, kind: str) -> int:
-        """Return the index of the slot for a spelling and a kind of name; raise CorruptionError if it is missing.
-
-        A slot counts the statements that make the name known (introduce it) with one spelling and kind.
-        """
+        """Return the index of the slot for a spelling and a kind of name; raise CorruptionError if it is missing."""
         slot_index = self._find_slot(spelling, _KIND_NUMBERS[kind])
         if slot_index is None:
             raise CorruptionError(f"the name {spelling!r} is not introduced as {kind}; run CHECK")
         return slot_index
 
     def add_introduction(self, spelling: str, kind: str) -> int:
-        """Count one more statement that makes the entity known (introduces it) with a spelling and a kind.
+        """Count one more statement that makes the entity known with a spelling and a kind.
 
-        A slot counts the statements with one spelling and kind. Returns the index of the slot; if it is missing, it
-        replaces a slot whose count is 0, or is added.
+        Returns the index of the slot; if it is missing, it replaces a slot whose count is 0, or is added.
         """
         kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # a new name
@@ -139,8 +135,7 @@ class EntityRecord:
     def remove_introduction(self, slot_index: int) -> None:
         """Subtract 1 from the count of a slot, after a statement that introduced the name was removed.
 
-        A slot counts the statements that make the name known (introduce it) with one spelling and kind. At 0, it is
-        freed. Raises CorruptionError if it is free already or does not exist.
+        At 0, it is freed. Raises CorruptionError if it is free already or does not exist.
         """
         offset = _SLOT_LENGTH * slot_index
         if offset >= len(self.row) or not self.row[offset + _COUNT_FIELD]:

@@ -231,7 +231,7 @@ class HnswBuilder:
         self._upper_links = np.full((int(self._upper_offsets[-1]), m), NONE, np.uint32)
         self.num_linked = 0
         entry_row = 0  # the row at which a search begins
-        if base is not None:
+        if base is not None:  # copy its links
             self.num_linked, entry_row = len(base), base.entry_row
             unpack_links(
                 base.arrays["starts"], base.arrays["links"], self._links, self._upper_offsets, self._upper_links
