@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..extraction.extraction import ChunkedDocument, ExtractedDocument, chunk_document, extract_chunked
 from ..models.embedder import ANY_SPACE, collect_vectors
@@ -174,6 +174,15 @@ def _collect_relevant_facts(
     return facts_by_key
 
 
+class _RederivedPart(NamedTuple):
+    """A part derived again: the key of its document, the label of its derivation, the part, and its texts to embed."""
+
+    key: str
+    label: str
+    part: Any
+    texts: Sequence[str]
+
+
 def _derive_parts_from_changed_facts(
     state: State,
     derivations: Sequence[StoredDerivation],
@@ -187,9 +196,8 @@ def _derive_parts_from_changed_facts(
     the derivation. ``changed_facts`` are the new values, such as triples, by document key and kind of fact, None for a
     deleted fact. ``find_vectors`` takes a document key and texts, and returns the known vectors of these texts.
     """
-    labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
-    part_texts: list[dict[str, Sequence[str]]] = []  # the texts to embed of each part, by label
-    known_vectors: TextVectors = {}  # by vector space and text
+    new_parts: list[_RederivedPart] = []
+    known_vectors: TextVectors = {}
     for key, document_facts in changed_facts.items():
         record = state.documents.find_by_key(key)
         if record is None:
@@ -207,13 +215,12 @@ def _derive_parts_from_changed_facts(
             texts = stored_derivation.list_texts(part, document_text, state.settings)
             known_vectors.update(read_derived_vectors(state, record, set(texts)))
             known_vectors.update(find_vectors(key, set(texts)) if find_vectors else {})
-            labeled_parts.append((key, stored_derivation.label, part))
-            part_texts.append({stored_derivation.label: texts})
-    parts: dict[str, dict[str, EmbeddedPart]] = {}
-    vectors_by_part = collect_vectors(part_texts, embed, known_vectors)
-    for (key, label, part), vectors in zip(labeled_parts, vectors_by_part, strict=True):
-        parts.setdefault(key, {})[label] = EmbeddedPart(part, vectors[label])
-    return parts
+            new_parts.append(_RederivedPart(key, stored_derivation.label, part, texts))
+    embedded_parts: dict[str, dict[str, EmbeddedPart]] = {}
+    vectors_by_part = collect_vectors([{part.label: part.texts} for part in new_parts], embed, known_vectors)
+    for (key, label, part, _), vectors in zip(new_parts, vectors_by_part, strict=True):
+        embedded_parts.setdefault(key, {})[label] = EmbeddedPart(part, vectors[label])
+    return embedded_parts
 
 
 def _read_stored_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> TextVectors:

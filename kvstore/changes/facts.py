@@ -343,7 +343,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
-        """Return the key and value of an alias or merge; ``row_key``, the key of its record, is that key in UTF-8."""
+        """Return the key and value of an alias or merge; ``row_key`` is the normal form of the alias in UTF-8."""
         alias = state.aliases.get(row_key.decode())
         assert alias is not None  # the caller found the row key in this state
         return alias.key, alias

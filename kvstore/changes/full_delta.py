@@ -35,6 +35,19 @@ def iter_full_deltas(state: State, documents: Iterable[DocumentRecord]) -> Itera
     """
     for names in iter_batches(((entity, key) for key, entity in state.entities.iter_names()), _MAX_ITEMS):
         yield Delta(names_added=dict(names))
+    yield from _iter_document_deltas(state, documents)
+    accepted_edges = (edge for edge in state.forest.iter_edges() if state.forest.get_edge_status(*edge) == ACCEPTED)
+    for edges in iter_batches(accepted_edges, _MAX_ITEMS):
+        entity_pairs = (
+            (state.forest.get_node(child).entity, state.forest.get_node(parent).entity) for child, parent in edges
+        )
+        yield Delta(
+            links=Counter((child_entity, parent_entity, RELATION_LINK) for child_entity, parent_entity in entity_pairs)
+        )
+
+
+def _iter_document_deltas(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
+    """Yield the documents as new ones, with the links that facts about them assert, as deltas of limited size."""
     new_documents: list[AddedDocument] = []
     num_chunks = num_bytes = 0
     read_parts = make_parts_reader(state)
@@ -58,14 +71,6 @@ def iter_full_deltas(state: State, documents: Iterable[DocumentRecord]) -> Itera
             yield Delta(new_documents, links=links)
             new_documents, num_chunks, num_bytes, links = [], 0, 0, Counter()
     yield Delta(new_documents, links=links)
-    accepted_edges = (edge for edge in state.forest.iter_edges() if state.forest.get_edge_status(*edge) == ACCEPTED)
-    for edges in iter_batches(accepted_edges, _MAX_ITEMS):
-        entity_pairs = (
-            (state.forest.get_node(child).entity, state.forest.get_node(parent).entity) for child, parent in edges
-        )
-        yield Delta(
-            links=Counter((child_entity, parent_entity, RELATION_LINK) for child_entity, parent_entity in entity_pairs)
-        )
 
 
 def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:

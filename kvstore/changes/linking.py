@@ -133,7 +133,8 @@ class Linker:
     def flush(self) -> None:
         """Write the collected changes of addresses (where an entity occurs) to the entity filter, removals first.
 
-        If several addresses lead to the same text, only the one of the best rank counts.
+        An address is a text or tree node with a rank, which says how well it fits the entity. Of several addresses with
+        the same text, only the best is written.
         """
         for targets_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_address_lists),
@@ -226,20 +227,27 @@ class Linker:
         self._new_documents[record.id] = AddedDocument(
             record, sections, chunks=added_chunks, parts=parts, language=language
         )
-        heading_occurrences: set[HeadingOccurrence] = set()
-        folded_headings: list[bytes] = []
-        for heading in iter_headed_abstracts(record, sections):
-            folded = fold(heading.text)
-            folded_headings.append(folded.data)
-            heading_occurrences.update(
-                heading.make_occurrence(entity, self._keys[entity])
-                for entity, _, _ in self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
-            )
+        folded_headings, heading_occurrences = self._find_in_new_headings(record, sections)
         self._fingerprints.add(record.id, folded_headings, texts)
         if heading_occurrences:
             self._mentions.put_headings(record.id, heading_occurrences)
         for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
             self._added_addresses.setdefault(entity, []).extend(targets)
+
+    def _find_in_new_headings(
+        self, record: DocumentRecord, sections: list[Section]
+    ) -> tuple[list[bytes], set[HeadingOccurrence]]:
+        """Return the title and headings of a new document, folded, and the occurrences of known names in them."""
+        folded_headings: list[bytes] = []
+        occurrences: set[HeadingOccurrence] = set()
+        for heading in iter_headed_abstracts(record, sections):
+            folded = fold(heading.text)
+            folded_headings.append(folded.data)
+            occurrences.update(
+                heading.make_occurrence(entity, self._keys[entity])
+                for entity, _, _ in self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
+            )
+        return folded_headings, occurrences
 
     def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove all mentions in documents that are about to be deleted, and the addresses that lead to them.
@@ -315,7 +323,7 @@ class Linker:
         """Add chunks (ids by document) to the delta, with their texts and mentions, so that mentions are counted again.
 
         A removed name in these chunks contained another one ("New York" and "York"), which counts separately from now
-        on. If the delta has chunks of the document as changed anyway, its chunks are only marked as changed.
+        on. If the delta already has changed chunks of a document, these chunks are added to them instead.
         """
         for document, record in self._state.documents.get_many(chunks).items():
             if document in self._changed_chunks or _has_markup(record.title):
@@ -396,12 +404,10 @@ class Linker:
                 yield index, chunks
 
     def _link_stored_documents(self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames) -> None:
-        """Find new names in stored documents, and store the links.
+        """Find new names in stored documents, write these mentions, and collect the addresses and changed chunks.
 
-        ``candidates`` has by document id the chunks whose words include all words of a new name; they and the
-        document's headings are searched. A link is the mention of a name in a chunk or heading, and the address of that
-        text in the list of the name. Mentions are written immediately; addresses, and the changed chunks for the delta,
-        are collected.
+        ``candidates`` has by document id the chunks whose words include all words of a new name. These chunks, and the
+        titles and headings of the documents, are searched.
         """
         records = self._state.documents.get_many(candidates)
         sections_by_document = self._state.documents.get_sections_many(candidates)

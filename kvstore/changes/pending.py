@@ -70,7 +70,7 @@ class PendingDocument:
     def is_chunked(self) -> bool:
         """True if the document is cut into chunks.
 
-        It is not if only its metadata changes, or after :meth:`PendingChanges.drop_derived_data`.
+        False if only its metadata changes, and after :meth:`PendingChanges.drop_derived_data`.
         """
         return isinstance(self.content, ChunkedDocument | ExtractedDocument)
 

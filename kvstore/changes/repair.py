@@ -147,14 +147,7 @@ class _Rebuilder:
         users added, and the numbers of lookups of entities.
         """
         counters = self._load_counters()
-        if not self._view.count(tables.META):  # a new file
-            for key, value in self._old_state.lmdb.scan(tables.META):
-                self._view.put(tables.META, key, value)
-        fact_tables = (table for fact in facts.list_fact_kinds() for table in fact.tables)
-        for table in dict.fromkeys([*(table.name for table in list_store_tables()), *fact_tables]):
-            if table != tables.META:
-                self._view.clear(table)
-        self._view.delete(tables.META, tables.REBUILD_KEY)  # a migration sets it to request this rebuild
+        self._clear_tables()
         put_settings(self._view, self._settings)
         put_language_version(self._view, self._settings)
         counters.save(self._view)
@@ -166,6 +159,24 @@ class _Rebuilder:
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._iter_documents():
             changes.apply(PendingChanges({document.extracted.key: document for document in documents}))
+        self._restore_facts(changes)
+        changes.filter.add_hits(self._read_temperatures())
+        changes.finish()
+        return self._report
+
+    def _clear_tables(self) -> None:
+        """Clear all tables except META, which is copied from the old state if the data file is a new one."""
+        if not self._view.count(tables.META):  # a new file
+            for key, value in self._old_state.lmdb.scan(tables.META):
+                self._view.put(tables.META, key, value)
+        fact_tables = (table for fact in facts.list_fact_kinds() for table in fact.tables)
+        for table in dict.fromkeys([*(table.name for table in list_store_tables()), *fact_tables]):
+            if table != tables.META:
+                self._view.clear(table)
+        self._view.delete(tables.META, tables.REBUILD_KEY)  # a migration sets it to request this rebuild
+
+    def _restore_facts(self, changes: Changes) -> None:
+        """Apply the readable facts of all kinds except documents, such as edges and triples, in batches."""
         for fact in facts.list_stated_fact_kinds():
             for batch in iter_batches(self._iter_facts(fact, changes.documents), _MAX_BATCH):
                 pending = PendingChanges()
@@ -173,9 +184,6 @@ class _Rebuilder:
                     pending.put_fact(fact, key, value)
                 complete_pending(pending, changes.state, self._embed, self._read_old_vectors)
                 changes.apply(pending)
-        changes.filter.add_hits(self._read_temperatures())
-        changes.finish()
-        return self._report
 
     def _copy_written_texts(self) -> None:
         """Copy the readable texts that language models wrote.

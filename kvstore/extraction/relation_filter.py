@@ -350,11 +350,8 @@ class RelationFilter:
             is_everyday_title = part_of_speech is not None and word.text.istitle()
             if first == last and (word.text[:1].isdigit() or is_everyday_title):
                 return None  # a step number; the Committee, the Crown: defined by the context
-            if (
-                first < last
-                and self._words[first].text.islower()
-                and get_part_of_speech(self._words[first].text) is not None
-            ):
+            first_word = self._words[first].text
+            if first < last and first_word.islower() and get_part_of_speech(first_word) is not None:
                 return None  # the returned MessagePort
             # "Grey's Anatomy": a noun after a possessor is part of a name.
             return None if first > 0 and self._words[first - 1].tag == "POS" else _PROPER_NAME

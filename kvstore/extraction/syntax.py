@@ -93,7 +93,10 @@ def iter_sentences(doc: Doc) -> Iterator[Sentence]:
 
 
 def _build_words(span: Span) -> list[Word]:
-    """Convert ``span``, a sentence of spaCy, to words with Universal Dependencies; correct frequent parser errors."""
+    """Convert ``span``, a sentence of spaCy, to words with Universal Dependencies; correct frequent parser errors.
+
+    Every conjunct of a chain ("X, Y and Z") depends on the first one.
+    """
     tokens = [token for token in span if not token.is_space]
     index_by_token = {token.i: index for index, token in enumerate(tokens)}
     words = []
@@ -103,6 +106,18 @@ def _build_words(span: Span) -> list[Word]:
         words.append(_make_word(token, head, is_first=token is tokens[0]))
     if any(word.label in _CLEARNLP_LABELS for word in words):
         _convert_to_universal(words)
+    _correct_parse(words)
+    for word in words:
+        while word.label == "conj" and word.head >= 0 and words[word.head].label == "conj":
+            word.head = words[word.head].head
+    for index, word in enumerate(words):
+        if word.head >= 0:
+            words[word.head].children.append(index)
+    return words
+
+
+def _correct_parse(words: list[Word]) -> None:
+    """Correct frequent errors of the parser and the tagger in a sentence, in place."""
     for index, word in enumerate(words):
         # "brother Tom": the parser attaches the name to the common noun before it.
         if word.label == "flat" and word.head == index - 1 and word.is_proper and not words[index - 1].is_proper:
@@ -113,14 +128,6 @@ def _build_words(span: Span) -> list[Word]:
         if word.tag == "JJ" and word.label not in ("amod", "compound") and not precedes_noun:
             # A word with an article and no noun after it is a noun, even if the tagger does not know it.
             word.is_nominal = any(other.head == index and other.label == "det" for other in words[:index])
-    for word in words:
-        # Attach every conjunct of a chain to the first one.
-        while word.label == "conj" and word.head >= 0 and words[word.head].label == "conj":
-            word.head = words[word.head].head
-    for index, word in enumerate(words):
-        if word.head >= 0:
-            words[word.head].children.append(index)
-    return words
 
 
 def _make_word(token: Token, head: int, is_first: bool) -> Word:

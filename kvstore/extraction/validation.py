@@ -280,7 +280,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _is_json_value(value: object) -> bool:
     """True if JSON certainly represents a value unchanged.
 
-    Other strings than ASCII are not certain, because JSON joins surrogate pairs.
+    For a string, this is certain only if it is ASCII, because JSON joins surrogate pairs.
     """
     return value.isascii() if type(value) is str else type(value) in _PLAIN_TYPES
 

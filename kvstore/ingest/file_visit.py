@@ -83,7 +83,10 @@ class FileVisit:
 
     @property
     def may_lose_documents(self) -> bool:
-        """True unless the file has exactly one document, under its own key: it may have had more documents before."""
+        """True if an earlier version of the file may have had other documents, which are then pruned.
+
+        False only if the file has exactly one document, and the document has the key of the file.
+        """
         return set(self._digests) != {self.source.key}
 
     def matches_record(self, file: IngestedFile | None) -> bool:

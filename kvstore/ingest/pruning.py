@@ -8,7 +8,7 @@ in their file. The documents of files that could not be read are kept.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 
 from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
@@ -18,15 +18,14 @@ from .sources import Coverage
 def find_vanished_keys(
     state: State,
     coverages: Iterable[Coverage],
-    locations: Container[str],
+    locations: Set[str],
     seen_keys: Container[str],
     unreadable_locations: Container[str],
 ) -> list[str]:
     """Return the keys of the documents that are no longer in covered folders or files.
 
-    ``locations`` contains the files named directly whose documents may have vanished, and is false if there are none.
-    ``seen_keys`` are the keys that the ingest found, and ``unreadable_locations`` the files and folders that it could
-    not read.
+    ``locations`` are the files named directly whose documents may have vanished. ``seen_keys`` are the keys that the
+    ingest found, and ``unreadable_locations`` the files and folders that it could not read.
     """
     keys: dict[str, None] = {}
     coverages_by_root: dict[str, list[Coverage]] = {}

@@ -257,21 +257,34 @@ class WorkerPool:
             if task:
                 self._tasks.appendleft(task)
             return
-        if culprit is None and not next_task and len(task) == 1:  # a file that was alone
-            (single_file,) = task
-            self._num_crashes[single_file.number] += 1
-            if self._num_crashes[single_file.number] >= self._engine.max_attempts:
-                culprit = single_file.number
+        was_file_alone = not next_task and len(task) == 1
+        if culprit is None and was_file_alone and self._count_crash(task[0].number):
+            culprit = task[0].number
+        self._fail_culprit(task, culprit, reason)
+
+    def _count_crash(self, file_number: int) -> bool:
+        """Count the death of a worker at a file that was alone in its task; return True if it is not to be retried.
+
+        The engine limits the number of attempts at a file.
+        """
+        self._num_crashes[file_number] += 1
+        return self._num_crashes[file_number] >= self._engine.max_attempts
+
+    def _fail_culprit(self, task: WorkerTask, culprit: int | None, reason: str) -> None:
+        """Fail the file of a task that ended its worker, and reassign the other files.
+
+        ``culprit`` is the number of the file. If it is not known to be in the task, each file is retried in its own
+        task: a worker reads one file while it extracts and embeds others, so any of them can be the cause.
+        """
         failed_file = next((file for file in task if file.number == culprit), None)
+        if failed_file is None:
+            self._isolated_files.update(file.number for file in task)
+            self._tasks.extendleft([file] for file in reversed(task))
+            return
+        self._fail_file(failed_file.source, failed_file.number, reason)
         other_files = [file for file in task if file.number != culprit]
-        if failed_file is not None:
-            self._fail_file(failed_file.source, failed_file.number, reason)
-            if other_files:
-                self._tasks.appendleft(other_files)
-        else:
-            # The worker reads one file while it extracts and embeds others, so each file is retried in its own task.
-            self._isolated_files.update(file.number for file in other_files)
-            self._tasks.extendleft([file] for file in reversed(other_files))
+        if other_files:
+            self._tasks.appendleft(other_files)
 
     def _make_resumed_task(self, task: WorkerTask) -> WorkerTask:
         """Return the task with the number of items received of each file, so that its next worker omits these items."""

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 import kvstore
 
 from ..answering.prompt import Quotation, sanitize_slice, to_one_line
-from ..rendering.row_formats import is_infinite
+from ..rendering.row_formats import is_non_finite
 
 #: The prefix of a document's URI; the percent-encoded key follows.
 SCHEME = "kvstore:///"
@@ -192,7 +192,7 @@ def to_json_value(value: Any) -> Any:
     """
     if isinstance(value, bytes):
         return value.hex()
-    is_json = value is None or (isinstance(value, (int, float)) and not is_infinite(value))
+    is_json = value is None or (isinstance(value, (int, float)) and not is_non_finite(value))
     return value if is_json else sanitize_slice(str(value))
 
 

@@ -102,10 +102,10 @@ def _render_jsonl(columns: Sequence[str], rows: Rows) -> Iterator[str]:
 
 def _to_json_value(value: Any) -> Any:
     """Convert a value to one that JSON can express: bytes, NaN and infinities become text."""
-    return format_plain(value) if isinstance(value, bytes) or is_infinite(value) else value
+    return format_plain(value) if isinstance(value, bytes) or is_non_finite(value) else value
 
 
-def is_infinite(value: Any) -> bool:
+def is_non_finite(value: Any) -> bool:
     """True for infinities and NaN, which JSON cannot express."""
     return isinstance(value, float) and not math.isfinite(value)
 

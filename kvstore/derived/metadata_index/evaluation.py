@@ -136,14 +136,7 @@ class Evaluation:
             case Unsupported():
                 return self._evaluate_unsupported()
             case IsNotNull(field):
-                documents = self._find_non_null(field)
-                if documents is None:
-                    return self._evaluate_unsupported()
-                non_null, undecided = documents
-                selected = self._all_documents & ~non_null if is_negated else non_null
-                if undecided is None:
-                    return _make_exact(selected)
-                return Bounds(selected & ~undecided, selected | undecided)
+                return self._evaluate_not_null(field, is_negated)
             case IsEmptyList(field):
                 # An empty list is not NULL, but has no index key, so only the document itself can decide.
                 bounds = Bounds(self._index.make_empty_mask(), self.evaluate(IsNotNull(field)).possible_matches)
@@ -157,6 +150,15 @@ class Evaluation:
                     return self._evaluate_unsupported()
                 bounds = Bounds(self._index.make_empty_mask(), self._find_text_candidates(query))
                 return self._complement(bounds) if is_negated else bounds
+
+    def _evaluate_not_null(self, field: Field, is_negated: bool) -> Bounds:
+        """Return the documents whose field is certainly and possibly not NULL or, if ``is_negated``, NULL."""
+        documents = self._find_non_null(field)
+        if documents is None:
+            return self._evaluate_unsupported()
+        non_null, undecided = documents
+        selected = self._all_documents & ~non_null if is_negated else non_null
+        return _make_exact(selected) if undecided is None else Bounds(selected & ~undecided, selected | undecided)
 
     def _evaluate_unsupported(self) -> Bounds:
         """Return the matches of a condition that the index cannot evaluate: any document possibly matches."""
@@ -326,13 +328,13 @@ class Evaluation:
     def _compare_texts(self, field_prefix: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
         """Return the documents with a text of a field that satisfies ``operator text``, such as ``< 'm'``.
 
-        The index keys of the field's values begin with ``field_prefix``. For < and <=, numbers also match if
-        ``lowest_kind`` is NUMBER.
+        The index keys of the field's values begin with ``field_prefix``. If ``lowest_kind`` is NUMBER, numbers match <
+        and <= too; if it is TEXT, only texts do.
         """
         if operator == "=":
             key = encode_value(text)
             return self._index.make_empty_mask() if key is None else self._index.find_with_key(field_prefix + key)
-        # A text in a key ends with the lowest byte, so longer texts with the same prefix sort after it.
+        # The key of "tea" ends with a byte 0: "tea\0" sorts before "tea\1", and that before "teas\0".
         text_key, key_after = (field_prefix + TEXT + text.encode() + last_byte for last_byte in (b"\x00", b"\x01"))
         if operator in ("<", "<="):
             return self._index.find_in_range(field_prefix + lowest_kind, text_key if operator == "<" else key_after)

@@ -341,21 +341,24 @@ class GraphWriter(ViewWriter, PassageGraph):
         entities = sorted(self._added_edges.keys() | self._removed_edges.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
         degrees = self._flush_chunks(old_degrees)
-        pages: dict[bytes, bytes | None] = {}
-        for page_number, page_entities in groupby(entities, lambda entity: entity // ENTITIES_PER_PAGE):
-            page = self._pages[self._page_indexes[page_number]]  # a view of the page that ``read_degrees`` cached
-            has_degrees = False
-            for entity in page_entities:
-                # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
-                is_linked = has_links.get(entity, old_degrees[entity] & LINKED_FLAG)
-                degree = degrees[entity] | (LINKED_FLAG if is_linked else 0)
-                page[entity % ENTITIES_PER_PAGE] = degree
-                has_degrees |= degree > 0
-            pages[records.encode_u32(page_number)] = _encode_page(page) if has_degrees or page.any() else None
-        self._write_view.change_many(ENTITY_DEGREES, pages)
+        for entity in entities:
+            # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
+            if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
+                degrees[entity] |= LINKED_FLAG
+        self._flush_degrees(degrees)
         self._added_edges.clear()
         self._removed_edges.clear()
         self._link_changes.clear()
+
+    def _flush_degrees(self, degrees: Mapping[int, int]) -> None:
+        """Write the new degrees of entities to their pages, which must be cached; delete pages without a degree."""
+        pages: dict[bytes, bytes | None] = {}
+        for page_number, page_entities in groupby(sorted(degrees), lambda entity: entity // ENTITIES_PER_PAGE):
+            page = self._pages[self._page_indexes[page_number]]  # a view of the cached page
+            for entity in page_entities:
+                page[entity % ENTITIES_PER_PAGE] = degrees[entity]
+            pages[records.encode_u32(page_number)] = _encode_page(page) if page.any() else None
+        self._write_view.change_many(ENTITY_DEGREES, pages)
 
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
         """Write the changed chunks of entities, and return their new degrees by entity, without LINKED_FLAG.

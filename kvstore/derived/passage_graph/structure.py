@@ -47,7 +47,9 @@ class GraphMaintainer:
     def apply_delta(self, delta: Delta) -> None:
         """Write the changes of edges, links and degrees (chunk counts of entities) that follow from ``delta``.
 
-        Removals, which :meth:`remove_document` collected, are written too.
+        It has new documents, and changes of stored chunks: the entities that a chunk no longer mentions
+        (``removed_mentions``), all other changes of mentions (``changed_mentions``), and chunks whose facts or headings
+        changed (``changed_chunks``). Removals, which :meth:`remove_document` collected, are written too.
         """
         if delta.removed_mentions:
             self._graph.remove_entities(delta.removed_mentions)

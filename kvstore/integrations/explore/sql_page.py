@@ -15,7 +15,7 @@ import kvstore
 
 from ...errors import InputError, KvstoreError
 from ...language.statement_completion import complete_statement
-from ...rendering.row_formats import ROW_FORMATS, format_plain, is_infinite
+from ...rendering.row_formats import ROW_FORMATS, format_plain, is_non_finite
 from ..saved_queries import delete_query, load_queries, save_query
 from ..store_catalog import StoreCatalog
 from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
@@ -83,7 +83,7 @@ def build_content(request: PageRequest) -> PageContent:
     content |= {
         "columns": list(result.columns),
         # JSON has no infinities; they become text, as in CSV.
-        "rows": [[format_plain(value) if is_infinite(value) else value for value in row] for row in rows],
+        "rows": [[format_plain(value) if is_non_finite(value) else value for value in row] for row in rows],
         "total": result.total,
         "message": None if has_other_pages else result.message,
         "milliseconds": result.milliseconds,
