@@ -248,8 +248,7 @@ class BertGraph:
         )
 
     def _add_gelu(self, inputs: str, name: str) -> str:
-        """Add the activation function GELU, x (1 + erf(x / √2)) / 2, of the result ``inputs``; return ``name``, its
-        name.
+        """Add the activation function GELU, x (1 + erf(x / √2)) / 2, of the result ``inputs``; return its name.
 
         Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. onnxruntime recognizes and fuses the
         operations in this order.
@@ -272,7 +271,7 @@ class BertGraph:
         )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
-        """Add the sum of the results ``first`` and ``second``; return ``name``, its name."""
+        """Add the sum of the results ``first`` and ``second``, and call it ``name``; return the name."""
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, parameter: str = "weight") -> npt.NDArray[np.float32]:

@@ -303,7 +303,8 @@ class LanguageModel:
         )
         pieces = iter(stream)
         try:
-            return stream, chain(list(islice(pieces, 1)), pieces)
+            first_pieces = list(islice(pieces, 1))
+            return stream, chain(first_pieces, pieces)
         except StreamError as problem:
             message = self._endpoint.extract_message(str(problem))
         raise ModelError(f"{self.url}: {message}")

@@ -109,7 +109,7 @@ class OrderedSentence:
             return False
         word = self.words[position]
         is_function_word = word in FUNCTION_WORDS or word in PREPOSITIONS
-        is_verb_or_adverb = has_verb_form([word], frozenset()) or is_adverb(self.written_words[position])
+        is_verb_or_adverb = has_verb_form([word], nouns=frozenset()) or is_adverb(self.written_words[position])
         return not (is_function_word or is_verb_or_adverb or word.isdigit())
 
     def is_whole_name(self, span: WordSpan) -> bool:

@@ -113,7 +113,8 @@ def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
     """
     if words and words[0].lower() in _CONJUNCTIONS:
         return words[1:]
-    return words if connective.strip().isalpha() or ";" in connective else []
+    is_conjunction = connective.strip().isalpha()  # such as " and "
+    return words if is_conjunction or ";" in connective else []
 
 
 def _can_begin_noun_phrase(word: str) -> bool:

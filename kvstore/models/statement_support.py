@@ -234,7 +234,7 @@ class _WrittenStatement:
         """True unless one or two ``sentences`` of a passage use the statement's words to say something different.
 
         They do so if their words are in a different order, or if the statement adds or omits words such as "not". A
-        statement that must keep phrases must also have each phrase of the sentences whole or not at all. For a title,
+        statement that ``must_keep_phrases`` must have each phrase of the sentences whole or not at all. For a title,
         only the order counts.
         """
         if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):

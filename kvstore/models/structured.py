@@ -143,11 +143,7 @@ class StructuredModel:
         """
         if prompt.build_retry_prompt is not None and self._num_invalid_first_answers >= _MAX_INVALID_FIRST_ANSWERS:
             prompt = prompt.build_retry_prompt()
-        if not self._is_within_limit(prompt.tokens):
-            raise TokenLimitError(
-                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.max_tokens:,} tokens have been "
-                f"used, and the next request needs about {prompt.tokens:,}; allow more TOKENS, or continue later"
-            )
+        self._require_tokens(prompt.tokens)
         correction, temperature = "", 0.0
         for _ in range(max_attempts):
             try:
@@ -179,6 +175,14 @@ class StructuredModel:
         raise InvalidAnswerError(
             f"language model {self.model.name!r}: no usable answer for {prompt.name!r} ({reason}); use another model"
         )
+
+    def _require_tokens(self, tokens: int) -> None:
+        """Raise TokenLimitError if sending ``tokens`` more tokens would exceed the token limit."""
+        if not self._is_within_limit(tokens):
+            raise TokenLimitError(
+                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.max_tokens:,} tokens have been "
+                f"used, and the next request needs about {tokens:,}; allow more TOKENS, or continue later"
+            )
 
     def _is_within_limit(self, tokens: int) -> bool:
         """True if ``tokens`` more tokens can be sent without exceeding the token limit."""

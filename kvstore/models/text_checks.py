@@ -29,7 +29,7 @@ _FRAME_PATTERN = compile_lazily(r"<<|>>|^\W*(?:passage|source|answer)s?\s*\d*\s*
 _MIN_WORDS = 3
 _SENTENCE_END_PATTERN = compile_lazily(r"""[.!?…।۔؟]\W*\Z""")
 #: The end of a sentence before another one.
-_INNER_END_PATTERN = compile_lazily(r"""([.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W*[^\W\da-zA-Z])""")
+_INNER_END_PATTERN = compile_lazily(r"""(?P<end>[.!?…]["'”’)]*) (?=\W*[A-ZÀ-Þ\d]|\W*[^\W\da-zA-Z])""")
 #: The number of consecutive words of a prompt that no text repeats by chance.
 _PROMPT_WORDS = 8
 #: The length of the word sequences that are counted, and the minimum fraction of them that differ.
@@ -77,7 +77,7 @@ def trim_to_sentences(text: str) -> str:
     line = to_printable(" ".join(text.split()))
     if is_unspaced(line) or _SENTENCE_END_PATTERN.search(line):
         return line
-    last_end = max((match.end(1) for match in _INNER_END_PATTERN.finditer(line)), default=0)
+    last_end = max((match.end("end") for match in _INNER_END_PATTERN.finditer(line)), default=0)
     return line[:last_end] or line
 
 

@@ -87,8 +87,7 @@ class ChunkMap:
         self._groups: dict[tuple[str, kvstore.IndexStatus | None], ChunkGroups] = {}
 
     def _place_chunks(self, snapshot: kvstore.Snapshot, ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Compute the layout, and set ``clusters`` and ``points``; return each chunk's cosine with its cluster's
-        center.
+        """Compute the layout, and set ``clusters`` and ``points``; return each chunk's cosine with its cluster center.
 
         ``ids`` are the ids of all chunks, in the order of the map.
         """

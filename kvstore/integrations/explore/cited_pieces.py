@@ -143,8 +143,7 @@ def _iter_sentence_pieces(
     """Yield the sentences of ``text``, which a citation follows, as pieces with their spans in the cited documents.
 
     ``numbers`` are the numbers in the citation's brackets, which only the last piece gets, and ``citations`` have these
-    numbers. A sentence that the cited texts do not contain gets the spans of the first citation in that citation's
-    first document.
+    numbers. A sentence that no cited text contains gets the spans of the first citation in its first document.
     """
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document

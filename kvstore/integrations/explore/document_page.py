@@ -65,9 +65,7 @@ def _read_content(request: PageRequest) -> PageContent:
     marks, notice = _collect_marks(request, text)
     parts = _split_into_parts(chunks, len(text))
     part_index = _select_part(request, parts, marks)
-    start, end = parts[part_index]
-    # A mark that begins in the part is shown completely.
-    end = max([end, *(mark_end for mark_start, mark_end in merge_spans(marks) if start <= mark_start < end)])
+    start, end = _extend_to_marks(parts[part_index], marks)
     mentions = store.query(
         'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None
     ).fetchall()
@@ -226,6 +224,13 @@ def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequenc
     return _find_part(min(start for start, _ in marks), parts) if marks else 0
 
 
+def _extend_to_marks(part: ByteSpan, marks: Sequence[ByteSpan]) -> ByteSpan:
+    """Return a part, extended so that a mark that begins in it is shown completely."""
+    start, end = part
+    mark_ends = [mark_end for mark_start, mark_end in merge_spans(marks) if start <= mark_start < end]
+    return start, max([end, *mark_ends])
+
+
 def _find_part(offset: int, parts: Sequence[ByteSpan]) -> int:
     """Return the index of the part that contains a byte offset, or the last index for a later offset."""
     return next((index for index, (_, end) in enumerate(parts) if offset < end), len(parts) - 1)
@@ -254,7 +259,7 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
 
 
 def _build_abstract_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the abstracts of a document as nested nodes, roots first; ``below`` are the children of a node.
+    """Return the abstracts of a document, summaries of ranges of chunks, as trees of nodes; ``below`` are the children.
 
     ``chunks`` are the rows of the document's chunks, by id. Nodes are in text order.
     """

@@ -55,17 +55,9 @@ def build_content(request: PageRequest) -> PageContent:
     try:
         where_clause, parameters = _build_where_clause(where, search_text, facets)
         with language.locate_in_condition(where):
-            cursor = store.query(
-                f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
-                f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-                [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
-                timeout=request.seconds_left,
-            )
+            rows = _fetch_documents(request, f"{where_clause} ORDER BY {_ORDERS[order]}", parameters, page)
     except StatementError as error:
         return request.report_invalid(content, error)
-    rows = fetch_named_rows(cursor)
-    for row in rows:
-        row["meta"] = json.loads(row["meta"] or "{}")
     count_cursor = store.query(
         f"SELECT count(*) FROM documents{where_clause}", parameters, timeout=request.seconds_left
     )
@@ -75,6 +67,23 @@ def build_content(request: PageRequest) -> PageContent:
         "documents": rows,
         "fields": _summarize_fields(request, where_clause, parameters),
     }
+
+
+def _fetch_documents(request: PageRequest, clauses: str, parameters: list[Any], page: int) -> list[dict[str, Any]]:
+    """Return a page of documents as JSON data, with their metadata.
+
+    ``clauses`` are the SQL of WHERE and ORDER BY, with ``parameters``. Raises StatementError for an invalid condition.
+    """
+    rows = fetch_named_rows(
+        request.store.query(
+            f"SELECT key, title, bytes, chunks, changed, meta FROM documents{clauses} LIMIT ? OFFSET ?",
+            [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
+            timeout=request.seconds_left,
+        )
+    )
+    for row in rows:
+        row["meta"] = json.loads(row["meta"] or "{}")
+    return rows
 
 
 def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, Any]]) -> tuple[str, list[Any]]:

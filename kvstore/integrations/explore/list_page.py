@@ -70,7 +70,9 @@ class RowQuery:
         page = self._request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
         count = self.query("count(*) AS count")[0]["count"]
         suffix = f"ORDER BY {order} LIMIT ? OFFSET ?"
-        if details:  # the conditions and the limit belong to the inner SELECT, which the suffix closes
+        # The query is SELECT columns FROM table WHERE conditions suffix. With details or a key, conditions and suffix
+        # belong to an inner SELECT, which begins in ``columns`` and ends in ``suffix``.
+        if details:
             columns, suffix = f"*, {details} FROM (SELECT {columns}", f"{suffix})"
         if key:
             columns = f"{columns} FROM {self._table} WHERE {key} IN (SELECT {key}"
