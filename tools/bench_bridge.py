@@ -1,12 +1,13 @@
-"""Measure ``bridge`` against exact dense search over all chunks, as the corpus grows.
+"""Measure ``bridge`` against exact dense search over all chunks, as the corpus grows. It grows by *copies* of its
+passages, with altered names and noisy vectors.
 
     python tools/bench_bridge.py --data FOLDER [--copies N ...] [--cache FILE.npz] [--json]
 
 ``--data`` names a question set (``corpus.jsonl`` with id, title and text, ``questions.jsonl``). The store contains its
-passages and N - 1 copies of each with altered names: every capitalized word gets an ending of its copy, and the vector
-gets seeded noise. The questions are answered by ``bridge`` and by ``vector`` with ``exact`` (naive RAG, Bridge-RAG
-section 5.1) in turn, in one process and one thread; the second time counts. The vectors of questions are computed
-before. One vector, of title and text, is used for all chunks of a passage. ``--cache`` keeps the computed vectors.
+passages and N - 1 copies of each: every capitalized word gets an ending of its copy, and the vector gets seeded noise.
+The questions are answered by ``bridge`` and by ``vector`` with ``exact`` (naive RAG, Bridge-RAG section 5.1) in turn,
+in one process and one thread; the second time counts. The vectors of questions are computed before. One vector, of
+title and text, is used for all chunks of a passage. ``--cache`` keeps the computed vectors.
 """
 
 from __future__ import annotations

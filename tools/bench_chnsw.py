@@ -1,11 +1,11 @@
-"""Measure C-HNSW against one graph of hnswlib per layer, over the same layers and questions, in one run.
+"""Measure C-HNSW, one graph of several layers of vectors, against one graph of hnswlib per layer. Layer 0 has the
+entities, the layers above it the communities from the finest to the coarsest. A search keeps *ef* candidates.
 
     python tools/bench_chnsw.py --data FOLDER [--data FOLDER ...] [--embedder NAME] [--queries N] [--store FOLDER]
 
 ``--data`` names folders with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). Their passages are
-stored together, and attributed communities are built from them (ArchRAG, arXiv 2502.09891, section 3.1.2). Layer 0 has
-the entities, the layers above it the communities from the finest to the coarsest. Every question searches the nearest
-5 nodes of each layer. ``--store`` keeps the store, or uses an existing one.
+stored together, and attributed communities are built from them (ArchRAG, arXiv 2502.09891, section 3.1.2). Every
+question searches the nearest 5 nodes of each layer. ``--store`` keeps the store, or uses an existing one.
 
 ``equal`` compares both systems at the smallest ef at which each finds 0.99 of the nearest in every layer. ``ef 20``
 shows the recall at that ef. ``unlinked`` is the same graph without links between layers. ``distances`` counts the
@@ -84,10 +84,10 @@ def main(folders: Sequence[Path], embedder: str, queries: int, store_path: Path 
 
 
 def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[list[Matrix], list[npt.NDArray[Any]]]:
-    """Return the vectors of each layer and the parents of each layer but the last; fill the store if it is new.
+    """Return the vectors of each layer, and the parents of each node of all layers but the last.
 
-    Layer 0 has the entities, the others the communities from the finest to the coarsest. A parent is an index into the
-    next layer, or -1.
+    A parent is the index of the node's community in the next layer, or -1. The store at ``path`` is filled with the
+    passages of the folders if it is new.
     """
     exists = path.exists()
     with kvstore.open(path, embedder=embedder) as store:
@@ -104,7 +104,8 @@ def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[lis
     layers, parents, parent_communities = [entities], [], tree.finest
     for level in range(int(tree.levels.max(initial=-1)), -1, -1):
         communities = np.flatnonzero(tree.levels == level)
-        indexes_in_layer = np.full(len(tree) + 1, -1)  # the last entry, at index -1, is for nodes without a parent
+        # The parent -1 (none) selects the last entry, which is -1 too.
+        indexes_in_layer = np.full(len(tree) + 1, -1)
         indexes_in_layer[communities] = np.arange(len(communities))
         parents.append(indexes_in_layer[parent_communities])
         parent_communities = tree.parents[communities]
@@ -319,7 +320,10 @@ def build_hnswlib_graph(layer: Matrix) -> Any:
 
 
 class CountingSearch:
-    """A search in a graph of hnswlib that counts its distance computations."""
+    """A repetition of the search of hnswlib, in its own graph, that counts the computed distances.
+
+    hnswlib does not report them. A node is an index in the graph; its label is the index of its vector in the layer.
+    """
 
     def __init__(self, graph: Any, layer: Matrix) -> None:
         """Decode labels and links from the pickled state of ``graph``, whose vectors are the rows of ``layer``."""
@@ -327,6 +331,7 @@ class CountingSearch:
         #: The searches so far, and those in which the walk found the same cosines as hnswlib.
         self.num_searches, self.num_equal = 0, 0
         state = graph.__getstate__()[0]
+        # In level 0, each node has a record with its links, its vector and its label.
         count, stride = state["cur_element_count"], state["size_data_per_element"]
         level0 = state["data_level0"].view(np.uint8)[: count * stride].reshape(count, stride)
         self._labels = level0[:, state["label_offset"] : state["label_offset"] + 8].copy().view(np.uint64)[:, 0]
@@ -334,6 +339,7 @@ class CountingSearch:
         links = level0[:, : 4 + 4 * state["max_M0"]].copy().view(np.uint32)
         self._level0 = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in links]
         bytes_per_level, offset, upper_links = state["size_links_per_element"], 0, state["link_lists"].view(np.uint8)
+        #: For each node, its links in level 1, level 2 and so on.
         self._above: dict[int, list[npt.NDArray[np.int64]]] = {}
         for node, levels in enumerate(state["element_levels"][:count].tolist()):
             links_by_level = (
@@ -358,24 +364,9 @@ class CountingSearch:
 
     def _walk(self, question: Matrix, ef: int, count: int) -> tuple[list[float], int]:
         """Repeat hnswlib's search; return the ``count`` best cosines, descending, and the number of distances."""
-
-        def compute_cosine(nodes: Any) -> Any:
-            """Return the cosine of each node with the question."""
-            return self._layer[self._labels[nodes].astype(np.int64)] @ question
-
-        node, compared = self._entry, 1
-        best_cosine = float(compute_cosine(node))
-        for level in range(self._top, 0, -1):
-            changed = True
-            while changed:
-                changed = False
-                neighbors = self._above[node][level - 1]
-                compared += len(neighbors)
-                for neighbor, cosine in zip(neighbors.tolist(), compute_cosine(neighbors).tolist(), strict=True):
-                    if cosine > best_cosine:
-                        best_cosine, node, changed = cosine, neighbor, True
+        node, cosine, compared = self._descend(question)
         compared += 1  # hnswlib computes the distance of this node again in the lowest level
-        unexpanded, best_nodes, visited = [(-best_cosine, node)], [(best_cosine, node)], {node}
+        unexpanded, best_nodes, visited = [(-cosine, node)], [(cosine, node)], {node}
         while unexpanded:
             negative_cosine, node = heappop(unexpanded)
             if -negative_cosine < best_nodes[0][0]:
@@ -383,15 +374,37 @@ class CountingSearch:
             new_nodes = [neighbor for neighbor in self._level0[node].tolist() if neighbor not in visited]
             visited.update(new_nodes)
             compared += len(new_nodes)
-            for neighbor, cosine in zip(
-                new_nodes, compute_cosine(new_nodes).tolist() if new_nodes else [], strict=True
-            ):
+            new_cosines = self._compute_cosines(new_nodes, question).tolist() if new_nodes else []
+            for neighbor, cosine in zip(new_nodes, new_cosines, strict=True):
                 if len(best_nodes) < ef or cosine > best_nodes[0][0]:
                     heappush(unexpanded, (-cosine, neighbor))
                     heappush(best_nodes, (cosine, neighbor))
                     if len(best_nodes) > ef:
                         heappop(best_nodes)
         return sorted((cosine for cosine, _ in best_nodes), reverse=True)[:count], compared
+
+    def _descend(self, question: Matrix) -> tuple[int, float, int]:
+        """Search the levels above the lowest greedily, from the entry node down.
+
+        Return the node that is reached, its cosine, and the number of computed distances.
+        """
+        node, compared = self._entry, 1
+        best_cosine = float(self._compute_cosines(node, question))
+        for level in range(self._top, 0, -1):
+            has_moved = True
+            while has_moved:
+                has_moved = False
+                neighbors = self._above[node][level - 1]
+                compared += len(neighbors)
+                cosines = self._compute_cosines(neighbors, question).tolist()
+                for neighbor, cosine in zip(neighbors.tolist(), cosines, strict=True):
+                    if cosine > best_cosine:
+                        best_cosine, node, has_moved = cosine, neighbor, True
+        return node, best_cosine, compared
+
+    def _compute_cosines(self, nodes: Any, question: Matrix) -> Any:
+        """Return the cosine of each node, or of a single node, with the question."""
+        return self._layer[self._labels[nodes].astype(np.int64)] @ question
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Measure communities: the quality of the grouping, and how little of it a changed document affects.
+"""Measure communities, which are groups of entities: the quality of the grouping, and how little of it a changed
+document affects. The *labels* of a grouping are the group of each entity. A language model can write a report on each
+community; a *digest* identifies its inputs.
 
     python tools/bench_communities.py --data FOLDER[:N] ... [--trials N] [--store FOLDER] [--embedder NAME] [--json]
     python tools/bench_communities.py --data FOLDER --copies N [--json]
@@ -131,21 +133,22 @@ def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any
                 )
                 for keys_drawn in draws
             ]
-            row[f"kept_after_{count}"] = compute_rounded_mean(groups for groups, _ in shares_after_deletion)
+            row[f"kept_after_{count}"] = compute_rounded_mean(share for share, _ in shares_after_deletion)
         keys_drawn = random.Random(7).sample(keys, trials)
         shares_after_edit = [
             compute_shares(communities, compute_communities_after(store, options, partial(add_sentence, key)))
             for key in keys_drawn
         ]
-        row["texts_anew"] = compute_rounded_mean(1 - texts for _, texts in shares_after_edit)
+        row["texts_anew"] = compute_rounded_mean(1 - kept_reports for _, kept_reports in shares_after_edit)
         yield row
 
 
+#: The digest of the inputs of each community's report, by the names of the members.
 CommunityDigests = dict[frozenset[str], bytes]
 
 
 def compute_communities(state: State, options: CommunityOptions) -> CommunityDigests:
-    """Return the digest of the inputs of each community's report, by the set of its members' names."""
+    """Return the digests of the communities that are built from a state."""
     tree = build_communities(state, options)
     members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
@@ -156,7 +159,7 @@ def compute_communities(state: State, options: CommunityOptions) -> CommunityDig
 def compute_communities_after(
     store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]
 ) -> CommunityDigests:
-    """Return the digests of the communities after a change, which is rolled back again."""
+    """Return the digests of the communities after ``change``, which is rolled back again."""
     transaction = store.transaction()
     try:
         change(transaction)
@@ -179,11 +182,10 @@ def add_sentence(key: str, transaction: kvstore.Transaction) -> None:
 
 
 def compute_shares(before: CommunityDigests, after: CommunityDigests) -> tuple[float, float]:
-    """Return the share of old communities that keep their members, and the share of new texts that existed before."""
-    old_texts = set(before.values())
-    return len(before.keys() & after.keys()) / len(before), sum(text in old_texts for text in after.values()) / len(
-        after
-    )
+    """Return the share of communities that keep their members, and the share of later reports with the same inputs."""
+    old_digests = set(before.values())
+    kept_reports = sum(digest in old_digests for digest in after.values()) / len(after)
+    return len(before.keys() & after.keys()) / len(before), kept_reports
 
 
 def compute_rounded_mean(values: Iterable[float]) -> float:
@@ -270,7 +272,7 @@ def time_index(store: kvstore.Store) -> dict[str, Any]:
 
 def time_commits(store: kvstore.Store, word: str) -> float:
     """Return the median processor seconds of commits that each replace a document with one that ends with ``word``."""
-    vector = np.eye(store.settings.dimension, dtype=np.float32)[0]  # any unit vector: nothing is to be embedded
+    vector = np.eye(store.settings.dimension, dtype=np.float32)[0]  # any unit vector, so that nothing is embedded
     seconds = []
     for key in itertools.islice(store.keys(""), NUM_TIMED_COMMITS):
         document = store.get(key)

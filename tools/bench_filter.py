@@ -1,4 +1,6 @@
 """Measure the entity filter against py-lmdb and sqlite3 in one run.
+The filter is a table on disk from a name to its entity (an integer) and to its *addresses*, the places where the
+entity occurs. An *absent* name is not in it.
 
     python tools/bench_filter.py --items 1000000 --json
 
@@ -103,7 +105,7 @@ def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def load_filter(path: Path, names: list[str], durability: str = "full") -> float:
-    """Return the seconds to build a store of names, in transactions of BATCH names.
+    """Fill the filter of a new store with names, in transactions of BATCH names; return the seconds.
 
     Entity i + 1 has the name with the index i, and the single address i.
     """
@@ -120,10 +122,7 @@ def load_filter(path: Path, names: list[str], durability: str = "full") -> float
 
 
 def load_lmdb(path: Path, keys: list[bytes]) -> float:
-    """Return the seconds that py-lmdb takes to store the same keys, each with a value of twelve bytes.
-
-    Twelve bytes are the size of an entity and an address.
-    """
+    """Store the same keys with py-lmdb, each with a value as long as an entity and an address; return the seconds."""
     values = [index.to_bytes(12, "little") for index in range(len(keys))]
     started = perf_counter()
     with lmdb.open(str(path), map_size=1 << 36) as environment:
@@ -159,7 +158,8 @@ def build_sqlite_store(
 ) -> sqlite3.Connection:
     """Build a store of the same entities in SQLite, and return its connection, within a read transaction.
 
-    Names have entity, count and temperature; addresses are clustered by entity.
+    ``addresses_by_name`` has the names with several addresses. A name has the values of its entry in the filter; the
+    temperature counts its lookups. Addresses are clustered by entity.
     """
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(
@@ -186,7 +186,10 @@ def build_sqlite_store(
 
 
 def measure_lookups(folder: Path, names: list[str], absent_names: list[str], text: str) -> dict[str, float]:
-    """Return the figures of all reads of the stores at ``folder``/filter and ``folder``/lmdb, by name."""
+    """Return the figures of all reads of the stores at ``folder``/filter and ``folder``/lmdb, by name.
+
+    ``names`` are in the stores; ``absent_names`` are not. Names are recognized in ``text``.
+    """
     hash_name = NameHash(SEED)
     absent_keys = [name.encode() for name in absent_names]
     count = len(names)
@@ -308,9 +311,9 @@ def measure_growth_of_lookups(
 
 
 def count_word_sequences(text: str, max_words: int) -> int:
-    """Return the number of word sequences up to ``max_words`` words within the paragraphs of a text.
+    """Return the number of sequences of up to ``max_words`` words in the paragraphs of a text.
 
-    Recognition must decide on each of them.
+    Recognition must look each of them up.
     """
     total = 0
     for paragraph in re.split(r"\n\s*\n", text):
@@ -362,7 +365,7 @@ def measure_bytes(environment: Environment, table_names: tuple[str, ...]) -> int
 
 
 def put_entities(transaction: WriteTransaction, first: int, names: list[str]) -> None:
-    """Write all data of entities, each introduced by one document: record, ordered name, filter entry, address.
+    """Write all data that a store has of entities: records, names in order, and filter entries with an address each.
 
     The entities get the ids from ``first`` + 1 on.
     """

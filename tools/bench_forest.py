@@ -1,4 +1,6 @@
 """Measure retrieval from entity forests against the baselines of CFT-RAG, in one run.
+A forest has several trees of names. A question is a list of names; its *context* is the sentences that state the
+nearest ancestors and descendants of each name, in each tree.
 
     python tools/bench_forest.py shared/data/forest/wordnet-hypernyms.csv.gz --json
 
@@ -47,7 +49,7 @@ from kvstore.text.normalize import to_entity_key
 SEED = 0x5EED_F03E57
 #: The number of ancestors, and of descendants, in the sentence about each place.
 RELATIVES = 3
-#: (trees, entities in the question), for each size of tree.
+#: (number of trees, number of names in a question), for each size of tree in NODES.
 SETTINGS = ((50, 10), (300, 10), (600, 5), (600, 10), (600, 20))
 NODES = (10, 100)
 #: The number of questions per turn; slow methods get one.
@@ -116,15 +118,15 @@ def fill_store(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
 
 
 class StoreSearch:
-    """The store, read like ``cft`` does: filter, addresses, sentences. Every recognized name counts as a hit."""
+    """A search of the store as ``cft`` does it: filter, addresses, sentences. Lookups of known names are counted."""
 
     def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
-        """Read the hierarchy of the trees from ``snapshot``; ``store`` counts the hits."""
+        """Read the hierarchy of the trees from ``snapshot``; ``store`` counts the lookups."""
         self._store = store
         self._hierarchy = Hierarchy(snapshot._state, RELATIVES)
 
     def build_context(self, names: Sequence[str], relatives: int) -> list[str]:
-        """Return the sentences about every node of every name, and count the names that have nodes as hits.
+        """Return the sentences about every node of every name, and count the lookups of names that have nodes.
 
         ``relatives`` is ignored; the hierarchy always uses RELATIVES.
         """
@@ -136,7 +138,7 @@ class StoreSearch:
 
 
 class FreshStoreSearch:
-    """The store, read through a new snapshot for every question."""
+    """A search of the store through a new snapshot for every question."""
 
     def __init__(self, store: kvstore.Store) -> None:
         """Search an open store."""

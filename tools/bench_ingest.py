@@ -1,11 +1,12 @@
-"""Measure bulk ingest: time and memory compared with embedding alone, size, replacing, compacting, checking.
+"""Measure bulk ingest: time and memory compared with embedding alone, size, replacing, compacting, checking. *Content*
+is the texts and vectors of a store; a *program* is Python code that is measured in a process of its own.
 
     python tools/bench_ingest.py --data FOLDER [--limit N] [--chunks N] [--only PART] --json
 
-In: a folder with ``corpus.jsonl`` (id, title, text), one passage per line. Out: one object. Embedding the texts of all
-chunks alone (the model is loaded before, all texts in one call, which is fastest) and each ingest (one worker,
-including its start) run in processes of their own, one after another. Both embed with OMP_NUM_THREADS threads, by
-default one per processor. Embedding alone then uses all processors, so everything else in an ingest adds to its time.
+In: a folder with ``corpus.jsonl`` (id, title, text), one passage per line. Out: one object. Two programs run one after
+another: one embeds the texts of all chunks (the model is loaded before; all texts in one call, which is fastest), the
+other ingests them (one worker, including its start). Both embed with OMP_NUM_THREADS threads, by default one per
+processor. Embedding alone then uses all processors, so everything else in an ingest adds to its time.
 Memory is the sum of the peaks of the processes of an ingest, including mapped pages of the store. Standard error also
 shows the processor time of all processes, and the sampled peak of their anonymous memory. ``--chunks`` is the size of
 the generated stores of the other parts, whose vectors are given, so that nothing is embedded. Keys:
@@ -111,9 +112,9 @@ def main(data: Path | None, limit: int | None, chunks: int, embedder: str, only:
 
 
 def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) -> dict[str, Any]:
-    """Return the figures of an ingest, compared with embedding the same texts alone.
+    """Return the figures of ingesting a corpus, with names by rule and by the parser, and of only embedding its texts.
 
-    These are seconds, peak memory, the size of the files, and the time of a first ``ask``.
+    These are seconds, peak memory, the size of the files, and the time of ``ask``.
     """
     lines = (data / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
     corpus, texts, path = scratch / "corpus.jsonl", scratch / "texts.json", scratch / "rules"
@@ -156,10 +157,10 @@ def measure_ask(path: Path, question: str) -> float:
 
 
 def measure_growth_by_names(path: Path) -> dict[str, float]:
-    """Embed the names of a new store, and return the sizes of its files before and after, divided by its content.
+    """Create the index ``synonyms``, which embeds all names; return the size of files before and after it.
 
-    ``file_ratio`` counts the data file before. ``file_ratio_names`` counts all files after, and the vectors of names as
-    content.
+    Sizes are divided by that of the content. ``file_ratio`` is that of the data file before. ``file_ratio_names`` is
+    that of all files after, with the vectors of names as content.
     """
     with kvstore.open(path, readonly=True) as store:
         figures, vector_bytes = store.statistics(), 4 * store.settings.dimension
@@ -184,7 +185,7 @@ def has_parser() -> bool:
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """The output of a program, including its seconds, and the sum of the peaks of memory of its processes."""
+    """The JSON object that a program printed, and the sum of the peaks of memory of its processes."""
 
     printed: dict[str, Any]
     megabytes: float
@@ -341,9 +342,9 @@ def replace_documents(store: kvstore.Store, documents: list[tuple[str, str]]) ->
 
 
 def measure_compact(scratch: Path, num_documents: int) -> dict[str, Any]:
-    """Return the ratio of the size of a store to that of a new store of the same documents.
+    """Return the size of a store after deleting a tenth of its documents and COMPACT, as a ratio.
 
-    Before COMPACT, a tenth of the documents of the first store is deleted.
+    It is divided by the size of a new store of the remaining documents.
     """
     documents = list(generate_documents(num_documents, 1, 4))
     deleted_keys = {key for key, _ in random.Random(6).sample(documents, num_documents // 10)}

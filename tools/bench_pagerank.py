@@ -1,4 +1,5 @@
-"""Measure the cost of personalized PageRank, and that it depends on the neighborhood, not on the store's size.
+"""Measure the cost of personalized PageRank, and that it depends on the neighborhood, not on the store's size. A *push*
+moves rank from a node of the graph of chunks and entities to its neighbors; a *row* is a list of neighbors read.
 
     python tools/bench_pagerank.py --data FOLDER [--copies N] [--limit-corpus N] [--epsilon E]
 
@@ -54,7 +55,7 @@ def main(data: Path, copies: int, limit_corpus: int | None, epsilon: float) -> N
 
 
 def store_copy(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) -> None:
-    """Store the passages; in a copy other than 0, every word is altered, so that copies share no entities."""
+    """Store the passages as copy number ``copy``; words are altered, except in copy 0, so copies share no entities."""
 
     def alter_words(text: str) -> str:
         """Append ``q`` and the number of the copy to every word, numbers included."""

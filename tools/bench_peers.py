@@ -1,4 +1,5 @@
-"""Measure kvstore and other systems with the same documents and the same vectors, in one run.
+"""Measure kvstore and other systems with the same documents and the same vectors, in one run. A *row* is a measured
+operation, such as ``load`` or ``vector``; a *figure* is one of its results, such as ``vector_ms``.
 
     pip install '.[sentence-transformers,peers]'
     python tools/bench_peers.py --data FOLDER [--cache FOLDER] [--systems NAME,...] [--rows NAME,...] [--size N,...]
@@ -88,7 +89,10 @@ FIGURE_LABELS = {
 
 @dataclass(frozen=True)
 class MeasuredSystem:
-    """A system with the name of its column; ``path`` is the first entry of the module path of its processes."""
+    """A system ``name`` in the column ``label``; ``path`` is the first entry of the module path of its processes.
+
+    The path differs for other checkouts of kvstore, and is empty otherwise.
+    """
 
     label: str
     name: str
@@ -97,7 +101,7 @@ class MeasuredSystem:
 
 @dataclass
 class Run:
-    """The folders of a run, and its results.
+    """The folders and results of a run, which measures rows of several systems.
 
     ``figures_by_count`` has the figures of each system by the number of passages. ``seconds`` is the time limit of a
     row. If ``keep`` is false, each store is deleted after its last row.
@@ -353,7 +357,7 @@ def _list_target_results(
     columns: list[MeasuredSystem],
     passages: int,
 ) -> list[TargetResult]:
-    """Compare the figures of kvstore at multiples of ``passages``, and the growth, with the targets."""
+    """Compare kvstore's figures at multiples of ``passages``, and its growth, with the targets; return the results."""
     labels = [column.label for column in columns if column.name == "kvstore"]
     results = [
         result
@@ -415,7 +419,7 @@ def format_figure(value: float | None) -> str:
 
 @contextmanager
 def _open_in_place(folder: Path) -> Iterator[Path]:
-    """Yield the folder itself, for rows that change nothing; the counterpart of :func:`_open_copy`."""
+    """Yield the folder unchanged, as :func:`_open_copy` yields a copy, for rows that do not change the store."""
     yield folder
 
 

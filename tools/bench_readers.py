@@ -1,4 +1,5 @@
-"""Measure how much of the text of a page the HTML reader keeps, and how much of the rest it leaves out.
+"""Measure how much of the text of a page the HTML reader keeps, and how much of the rest it leaves out. *Source* words
+are those of the text that the page was made from; *other* words are those that a generator added, such as navigation.
 
     pip install docutils sphinx furo sphinx-rtd-theme mkdocs-material pdoc
     python tools/bench_readers.py --json
@@ -40,7 +41,7 @@ _INLINE_TAGS = ("span", "b", "i", "em", "strong", "code")
 
 @dataclass(frozen=True)
 class PageMeasures:
-    """The result for one page: ``lost`` are missing words of its source, ``added`` are words that its source lacks."""
+    """The result for one page: counts and shares of words, the source words that were lost, and other words kept."""
 
     generator: str
     page: str
@@ -61,7 +62,7 @@ def measure_page(page: Page) -> PageMeasures:
         Counter(split_tokens(_remove_markup(document.text))),
         _count_visible_words(page.markup),
     )
-    # A generator shows some of its source in a different form, such as a code language or a link target.
+    # A generator shows some source words in a different form, such as a code language or a link target.
     source_words &= page_words
     other_words = page_words - source_words
     lost, added = source_words - document_words, (document_words - source_words) & other_words

@@ -1,4 +1,5 @@
-"""Measure how often the strategies read for a question, and their processor time.
+"""Measure how often the strategies read for a question, and their processor time. A strategy sends *rounds* of
+*requests*, each with all requests that do not depend on each other's answers; a *read* is a call to LMDB.
 
     python tools/bench_reads.py --data FOLDER[:N] [--questions N] [--strategy NAME]... [--store FOLDER] [--json]
 
@@ -104,7 +105,7 @@ def measure_strategy(
     *,
     repetitions: int = 3,
 ) -> dict[str, Any]:
-    """Return the means over some questions: rounds of requests, requests, and LMDB reads, as described above.
+    """Return the figures of a strategy over some questions, by the names that the module's docstring explains.
 
     The time of a question is the shortest of ``repetitions``.
     """

@@ -1,4 +1,5 @@
-"""Measure the cost of REFRESH of the indexes ``topics`` and ``communities``.
+"""Measure the cost of REFRESH of the indexes ``topics`` and ``communities``. A language model can write *texts* for
+them: summaries and reports. An *input digest* identifies the inputs of such a text.
 
     python tools/bench_refresh.py --data FOLDER[:N] [--kind NAME]... [--trials N] [--store FOLDER] [--json]
     python tools/bench_refresh.py --store STORE --opened [--kind NAME]... [--json]
@@ -103,7 +104,7 @@ def measure_index(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any
 
 
 def compute_input_digests(store: kvstore.Store, kind: str) -> set[bytes]:
-    """Return a digest of the inputs of each text that a model can write for an index."""
+    """Return the input digests of all texts that a model can write for an index of a kind."""
     (generation_index,) = (index for index in list_generation_indexes() if index.name == kind)
     with store.state() as state:
         generation = bind_generation(state, generation_index)
@@ -136,7 +137,7 @@ def time_commits(store: kvstore.Store, kind: str, keys: Sequence[str]) -> tuple[
     The index must exist, and is dropped at the end.
     """
     seconds: dict[bool, list[float]] = {True: [], False: []}
-    deque(time_replacements(store, keys[-_NUM_COMMITS:], "read first"), maxlen=0)  # load modules and caches first
+    deque(time_replacements(store, keys[-_NUM_COMMITS:], "read first"), maxlen=0)  # loads modules and caches
     for turn in range(2 * _NUM_TURNS):
         has_index = turn % 2 == 0
         if has_index and turn:

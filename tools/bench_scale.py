@@ -1,4 +1,5 @@
-"""Measure one store as it grows: loading, every strategy, opening, replacing, CHECK, COMPACT and backup at each size.
+"""Measure one store as it grows: loading, every strategy, opening, replacing, CHECK, COMPACT and backup at each size. A
+*step* is one of these; a *count* is a size in chunks. A load has *parts*, files of 10,000 chunks.
 
     python tools/bench_scale.py --work FOLDER [--sizes 10000,100000,1000000] [--minutes N] [--json FILE]
 
@@ -32,7 +33,7 @@ from bench_peers import format_figure
 from scale.made_documents import PARAGRAPHS_PER_PART
 
 TOOLS = Path(__file__).resolve().parent
-#: The steps at each size, in this order; those of the copy come after it was made.
+#: The steps at each size, in this order. The step "copy" copies the store for the steps that change it.
 STEPS = ("ask", "open", "check", "backup", "copy", "replace", "compact")
 STEPS_ON_COPY = ("replace", "compact")
 
@@ -99,7 +100,7 @@ def main(
     deadline = time.time() + 60 * minutes if minutes is not None else float("inf")
     progress = Progress(work)
     settings = {"embedder": embedder, "language": "rules"}
-    # A generator: sizes are measured one after the other, until one of them returns a step that it had no time for.
+    # Sizes are measured one after the other, until one of them returns a step for which no time was left.
     unfinished_steps = (
         load_and_measure(progress, count, deadline, {"workers": workers, **settings}, kinds) for count in counts
     )
@@ -156,7 +157,7 @@ class Progress:
 def load_and_measure(
     progress: Progress, count: int, deadline: float, settings: dict[str, Any], kinds: tuple[str, ...]
 ) -> str:
-    """Load up to ``count`` chunks and measure the store, skipping finished steps.
+    """Load up to ``count`` chunks, and run the other steps, except those whose figures are saved.
 
     Return a description of the step for which no time was left before ``deadline`` (a time in seconds), or ''.
     """
@@ -187,7 +188,7 @@ def load_and_measure(
         job = {"paragraphs": count} if step in ("ask", "replace") else {}
         store = progress.copy if step in STEPS_ON_COPY else progress.store
         shutil.rmtree(progress.work / "backup", ignore_errors=True)  # of an earlier step
-        name, _, kind = step.partition(" ")  # a step is "index KIND", or has a name only
+        name, _, kind = step.partition(" ")  # "index KIND", or a name only
         job |= {"kind": kind} if kind else {}
         progress.save_figures(count, step, progress.run(count, name, store=str(store), **job))
     shutil.rmtree(progress.copy.parent, ignore_errors=True)
@@ -196,9 +197,9 @@ def load_and_measure(
 
 
 def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str, Any]]:
-    """Return all figures by size. Those of the load are means over the parts since the previous size.
+    """Return all figures by size. Those of the load are means over the parts loaded since the previous size.
 
-    Their times are seconds per 1,000 chunks, their bytes are kB per chunk.
+    Times of the load are in seconds per 1,000 chunks, and written bytes in kB per chunk.
     """
     figures_by_size: dict[str, dict[str, Any]] = {}
     previous_count = 0

@@ -108,9 +108,9 @@ def measure_prompt_ms(path: Path, folder: Path) -> float:
 
 
 def measure_completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:
-    """Yield the milliseconds of every keystroke of several statements.
+    """Yield the milliseconds of the completion at every keystroke of several statements.
 
-    The catalog is refreshed before each statement, so that no answer is cached from the previous one.
+    The cache of the catalog is cleared before each statement.
     """
     catalog = LiveCatalog(Console(store))
     sampled_names = random.Random(SEED).sample(names, 20)

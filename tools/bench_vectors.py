@@ -84,7 +84,7 @@ def main(
 
 
 def load_or_compute_vectors(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
-    """Return unit vectors of all passages and of all questions below a folder, from ``cache`` if it exists."""
+    """Return unit vectors of the passages and of the questions of all sets in ``data``, from ``cache`` if it exists."""
     if cache is not None and cache.exists():
         with np.load(cache) as stored:
             return stored["passages"], stored["questions"]

@@ -163,7 +163,7 @@ def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome
 
 
 def build_page(results_folder: Path) -> str:
-    """Return the page, generated from all stored results."""
+    """Return the page as Markdown, generated from all stored results."""
     outcomes = {
         measurement: Outcome(**json.loads(path.read_text(encoding="utf-8")))
         for measurement in MEASUREMENTS

@@ -1,26 +1,26 @@
-"""Measure retrieval quality and speed on question sets and on a printed index.
+"""Measure retrieval quality and speed on question sets and on a printed index. A *system* is a strategy, a variant of
+one, or another program; an *outcome* has its measures for one question.
 
     python tools/evaluate.py --data FOLDER[:N] ... [--manual ARCHIVE] [--strategy NAME ...] [--compare] [--triples]
                              [--answers] [--segments] [--ablations STRATEGY] [--with-index KIND ...] [--json]
     python tools/evaluate.py --overview --data FOLDER ... [--strategy NAME ...] [--json]
     python tools/evaluate.py --index FILE.jsonl [--json]
 
-``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question, gold: ids of every
-document needed; perhaps spans: places in them, and answer), ``:N`` its first N passages. Each passage becomes one
-document through the public API. Where questions come with spans, chunks and characters are measured instead of
-documents, and questions about whole documents are left out. ``--manual`` makes two sets by rule from an archive of HTML
-pages: what options and parameters do, and what stands under headings. ``--compare`` measures every strategy, or those
-that are named, and other systems over the same chunks in the same run; what the first gains over each comes with a 95 %
-interval. ``--segments`` measures every strategy once more with its chunks taken together as segments. ``--ablations``
-measures a strategy as it is and without each of its parts. Indexes that a strategy needs are made, and those of
-``--with-index`` (``graph`` counts units where there are some). ``--overview`` takes the questions of a folder that ask
-for an overview of a document, and measures how much of the written answers is found. ``--index`` names a printed index
-(term, subterm, gold pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore ingest``
-does, and every term is looked up.
+``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (see
+:mod:`evaluation.question_sets`), ``:N`` its first N passages. Each passage becomes one document through the public API.
+If questions have spans, chunks and characters are measured instead of documents, and questions about whole documents
+are left out. ``--manual`` generates two sets from an archive of HTML pages: what options and parameters do, and what
+sections say. ``--compare`` measures every strategy, or the named ones, and other systems over the same chunks in the
+same run; the gain of the first system over each other has a 95 % interval. ``--segments`` measures every strategy once
+more with segments instead of chunks. ``--ablations`` measures a strategy, and the strategy without each of its parts.
+Indexes that a strategy needs are created, and those of ``--with-index``. ``--overview`` asks the questions of a folder
+that ask for an overview of a document, and measures how much of the written answers the results contain. ``--index``
+names a printed index (term, subterm, gold pages) next to the archive of its HTML pages; the pages are ingested, and
+every term is looked up.
 
-One set and one strategy print one flat object; otherwise ``rows`` has an object a set and system, and ``differences``
-what the first system gains over each other. What people read is one table over all sets and systems with the figures of
-all questions; ``--json`` has those of the halves as well.
+For one set and one strategy, the report is one flat object; otherwise ``rows`` has an object for each set and system,
+and ``differences`` has the gains of the first system. The printed table has the figures over all questions; ``--json``
+also has those of the halves.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ import kvstore
 from kvstore.registry import STRATEGIES, list_overview_strategies
 from kvstore.settings import FixedSettings
 
-#: What a table shows of a row.
+#: The figures that a table shows.
 SHOWN = (
     *("dataset", "strategy", "questions", "hit@1", "hit@3", "hit@8", "recall@2", "recall@5", "all@8", "answer@8"),
     *("recall_400w", "iou_400w", "whole_400w", "recall_1500w", "iou_1500w", "whole_1500w"),
@@ -158,7 +158,7 @@ def main(
 
 @dataclass(frozen=True)
 class _Measurement:
-    """The options of a run: strategies (None: that of the session), other systems, answers."""
+    """The options of a run: the strategies (None: that of the session), and what else is measured."""
 
     strategies: Sequence[str | None]
     compare: bool
@@ -230,7 +230,10 @@ class _Measurement:
 
 
 def build_row(store: kvstore.Store, question_set: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:
-    """Return the figures of one system on one set; ``median_pool`` is a share of all chunks."""
+    """Return the figures of one system on one set.
+
+    ``median_pool`` is the median number of chunks that were ranked, as a share of all chunks.
+    """
     chunks = int(store.statistics()["chunks"])
     pool = statistics.median(outcome.pool for outcome in outcomes)
     return {

@@ -1,25 +1,20 @@
-"""Measure whole answers: are they right, in the first sentence, short, and refused where the store has none?
+"""Measure whole answers: how often they, or their first sentences, are right, how long they are, and how often a store
+refuses a question that it cannot answer. A *set* has one or more stores with questions.
 
     python tools/evaluate_answers.py SET ... [--limit N] [--store FOLDER] [--data FOLDER] [--details FILE]
                                       [--rules] [--json]
 
-A SET is ``squad2`` (held-out articles, all passages in one store, with the near misses that people wrote),
-``squad2:choose`` (the articles that thresholds are chosen on), ``everyday`` (held-out sections of
-tools/everyday_questions), ``notes`` (tools/note_folders), ``languages`` (tools/language_folders: a German and a French
-one), ``ranges`` (tools/range_folders: questions with a number, date or time in a range, ``ranges:trust``, and with a
-superlative, ``ranges:league``), ``folders`` (three real folders), ``hotpotqa`` or ``musique`` (questions that need
-several passages); ``notes:NAME``, ``languages:NAME`` and ``folders:NAME`` are one store of these. ``--limit`` takes so
-many questions of each kind, with a fixed seed. Every question is asked with the defaults; ``--rules`` switches the
-answer reader off.
+For the names of sets, see :mod:`evaluation.answer_sets`. ``--limit`` draws this number of questions of each kind, with
+a fixed seed. Every question is asked with the defaults; ``--rules`` disables the answer reader.
 
 Figures, for each store, for each SET of several stores, and for all SETs together:
 - ``hit@k``: the documents of the first k hits have the answer (all documents that are needed).
-- Of the questions with an answer that are answered: ``first`` (the first sentence, item or row holds it; the whole text
-  for answers that need several), ``right`` (the text holds it), ``words``. ``first_all`` and ``right_all`` are of all
-  questions with an answer. The measure of text is a necessary sign of a right answer, not a proof.
+- Of the answerable questions that are answered: ``first`` (the first sentence, item or row contains the answer; the
+  whole text for answers that need several), ``right`` (the text contains it), ``words``. ``first_all`` and
+  ``right_all`` are of all answerable questions. A text that contains the answer may still be wrong.
 - ``answered``, ``near_refused``, ``foreign_refused``: shares of the questions of each kind.
-- ``auc``: how often a question with an answer has more confidence than a near miss; ``auc_plain``: of questions without
-  a negation. ``near_refused_at_90``: near misses below the confidence that 90 % of the questions with an answer reach.
+- ``auc``: how often an answerable question has more confidence than a near miss; ``auc_plain``: of questions without a
+  negation. ``near_refused_at_90``: near misses below the confidence that 90 % of the answerable questions reach.
 - ``ece``: expected calibration error of ``confidence`` over all answers given (ten bins); right means that the first
   sentence contains the answer. ``ece_by_chance``: the error that exact confidences would have with so few answers.
 - ``cpu_ms``: processor time of an ASK, all threads, the first excepted.

@@ -1,12 +1,12 @@
-"""Measure search and answers in several languages on XQuAD: the same paragraphs and questions in each of them.
+"""Measure search and answers in several languages on XQuAD: the same paragraphs and questions in each of them. A
+*record* is a paragraph or a question. The articles form two *halves*; a store of one cannot answer about the other.
 
     python tools/evaluate_languages.py [LANGUAGE | mixed | QUESTION_LANGUAGE:TEXT_LANGUAGE ...] [--questions N]
                                        [--choose] [--data FOLDER] [--store FOLDER] [--stemmer NAME]
                                        [--details FILE] [--json]
 
-Every store is new, with the settings that an ingest of the paragraphs chooses. The articles form two halves, by their
-numbers. The questions are ``N`` of the second half, evenly spaced; ``--choose`` takes them from the first half, on
-which thresholds are chosen.
+Every store is new, with the settings that an ingest of the paragraphs chooses. The questions are ``N`` of the second
+half, evenly spaced; ``--choose`` takes them from the first half, on which thresholds are chosen.
 
 Figures of a LANGUAGE (``de``): ``hit@1`` of the default and of ``lexical``; ``held`` (the answer contains the fact),
 ``first`` (its first sentence does) and ``refused``, of all questions; ``foreign_refused``: the same questions asked of

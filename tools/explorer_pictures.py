@@ -1,10 +1,10 @@
-"""Make the two pictures of the explorer that README shows, from the sample.
+"""Take the two screenshots of the explorer that README shows, from the sample.
 
     python tools/explorer_pictures.py [--to docs/images]
 
-Ingests the sample into a new store, with the default embedder and names by rule, starts the explorer on it and takes
-the pictures in the chromium of the system (``pip install 'kvstore-db[test-browser]'``). To be run again when a page
-that they show has changed.
+Ingests the sample into a new store, with the default embedder and names by rule, serves the explorer, and takes the
+screenshots in the chromium of the system (``pip install 'kvstore-db[test-browser]'``). Run it again after a page that
+they show has changed.
 """
 
 from __future__ import annotations

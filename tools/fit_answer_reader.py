@@ -1,13 +1,14 @@
-"""Fit what is computed from the answer reader's logits: the score of a sentence, and the confidence of an answer.
+"""Fit the weights of the answer reader: those of the score of a sentence, and of the confidence of an answer. The
+*signals* of a sentence are the reader's logit and a score by rule; a *right* sentence contains the answer. A sentence
+can lack the *type* of answer that the question asks for, such as an amount.
 
     python tools/fit_answer_reader.py SET ... [--report SET] ... [--limit N] [--store FOLDER] [--data FOLDER]
 
-A SET is one of ``tools/evaluate_answers.py``. Only its questions in even places are used, so that the others can be
-reported. In: the signals of every sentence that the
-reader reads for a question, and whether the sentence contains the answer. Out: the weights of the score, for which a
-softmax over the sentences of a question gives the answering ones the most probability; then those of the confidence
-that the best sentence answers, a logistic model. Every set has the same total weight. ``--report`` names sets that are
-not fitted on. The weight of a sentence without the form that the question asks for is not fitted.
+A SET is one of ``tools/evaluate_answers.py``. Every second question is fitted on; the others are reported. In: the
+signals of every sentence that the reader reads for a question, and if it is right. Out: the weights of the score, for
+which a softmax over the sentences of a question gives the right ones the most probability; then those of the confidence
+that the best sentence is right, a logistic model. Every set has the same total weight. ``--report`` names sets that are
+not fitted on. The penalty of a sentence without the type of answer is not fitted.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def main(
 
 
 def collect_signals(name: str, data: Path, limit: int | None, folder: Path) -> list[dict[str, Any]]:
-    """Ask the stores of a set all their questions, and return a row of signals for each question with any.
+    """Return a row of signals for each question of a set, except questions for which the reader reads no sentence.
 
     Every second question is marked as one to fit on (``is_fitted``).
     """
@@ -95,10 +96,9 @@ def collect_signals(name: str, data: Path, limit: int | None, folder: Path) -> l
 
 
 def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] | None:
-    """Return the signals of the sentences that the answer reader reads for a question, and which are right.
+    """Return the row of a question: the signals of the sentences that the answer reader reads, and which are right.
 
-    ``signals`` has the reader's logit and the score by rule of each sentence. ``missing`` marks sentences without the
-    kind of text that the question asks for, such as an amount. Return None if the reader reads nothing.
+    ``missing`` marks sentences without the type of answer. Return None if the reader reads nothing.
     """
     asker = store._make_asker()
     with asker.open_query(question.text, {}) as (strategy, query):
@@ -156,11 +156,10 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
-    """Add ``best``, ``lacks_answer_type`` and ``first`` to the row of a question.
+    """Add what the confidence needs to the row of a question: the keys ``best``, ``lacks_answer_type`` and ``first``.
 
-    ``best`` has the signals of the confidence for the sentence with the highest score. ``lacks_answer_type`` is 1 if
-    that lacks what the question asks for, such as an amount. ``first`` is true if the shown sentences answer the
-    question.
+    ``best`` has the ANSWER_SIGNALS of the sentence with the highest score, and ``lacks_answer_type`` is 1 if that
+    sentence lacks the type of answer. ``first`` is True if a shown sentence is right.
     """
     scores = np.array(row["signals"]) @ sentence_weights + MISSING_TYPE_SCORE * np.array(row["missing"], float)
     best_index = int(scores.argmax())

@@ -1,4 +1,6 @@
-"""Fit and measure the confidence of answers, with questions that a store can answer and questions that it cannot.
+"""Fit and measure the confidence of answers, with questions that a store can answer (its *own*) and questions that it
+cannot. *Features* are the inputs of the confidence, such as the similarity of the best hit; *tuning* questions are
+those that its weights are fitted on.
 
     python tools/fit_confidence.py --data FOLDER[:N] ... [--manual ARCHIVE] [--small N] [--mixed N] [--store FOLDER]
                                    [--json]
@@ -61,18 +63,18 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class QuestionFeatures:
-    """One question asked of one store, and the features of its confidence (``parts``).
+    """One question asked of one store, and the features of its confidence by name.
 
-    ``set`` is the data set of the store, and ``question_set`` that of the question. ``is_own`` is True if the store
-    contains the answer, ``is_tuning`` if the question is in the half for fitting, and ``is_withheld`` if the documents
-    with the answer were excluded from the search.
+    ``questions`` names the group of the question in the report. ``set`` is the data set of the store, and
+    ``question_set`` that of the question. ``is_withheld`` is True if the documents with the answer were excluded from
+    the search.
     """
 
     store: str
     questions: str
     set: str
     question_set: str
-    parts: dict[str, float]
+    features: dict[str, float]
     is_own: bool
     is_tuning: bool
     is_withheld: bool = False
@@ -80,7 +82,7 @@ class QuestionFeatures:
 
 @dataclass(frozen=True)
 class AskedStore:
-    """A store, the data set it was built from, and the sets of questions that it answers."""
+    """A store, and the question sets that it can answer; ``manual`` is True if they are generated from a manual."""
 
     name: str
     store: kvstore.Store
@@ -89,7 +91,7 @@ class AskedStore:
 
     @property
     def origin(self) -> str:
-        """The data set of its questions, which another store may also have."""
+        """The data set that the store was built from, which a store of merged passages shares."""
         return self.name.removesuffix(_MIXED_SUFFIX)
 
 
@@ -176,9 +178,9 @@ def merge_passages(question_set: QuestionSet, count: int) -> QuestionSet:
 
 
 def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:
-    """Return the features of a store's own questions, and of samples of other sets' questions, which it cannot answer.
+    """Return the features of a store's own questions, and of samples of the questions of other stores.
 
-    If a set needs whole documents, the store is also asked each question without the documents that answer it.
+    Own questions that need whole documents are also asked with these documents excluded from the search.
     """
     all_features = []
     # Questions about the same data set are left out, because this store may answer them.
@@ -210,7 +212,7 @@ def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> li
 
 
 def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:
-    """Return the features of the questions about a folder of notes, and of samples of questions of other stores.
+    """Ingest a folder of notes; return the features of the questions about it, and of samples of other questions.
 
     ``questions_file`` is next to the folder of the notes, and has its name; ``folder`` contains the stores.
     """
@@ -231,7 +233,7 @@ def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedSt
 
 
 def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """Return the questions about options and parameters in a manual with reversed names, which do not exist."""
+    """Return the questions of a manual about options and parameters with these names reversed, so they do not exist."""
     (options,) = [questions for questions in sets if questions.name == "manual-options"]
     questions = []
     for question in options.questions:
@@ -241,7 +243,7 @@ def make_unanswerable_sets(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
 
 
 def ask_small_store(folder: Path, sets: Sequence[QuestionSet], store_index: int) -> list[QuestionFeatures]:
-    """Build a store of ten passages around one question; return the features of this and other questions of the set.
+    """Build a store of ten passages around one question; return the features of this and other questions of its set.
 
     ``store_index`` chooses the set and the question. A question with only some of its passages in the store is skipped.
     """
@@ -283,10 +285,10 @@ def compute_features(
     is_tuning: bool,
     where: str | None = None,
 ) -> QuestionFeatures:
-    """Return one question with the features of its confidence in a store.
+    """Search a store for the question ``text``, and return the features of the confidence of an answer.
 
-    ``labels`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of :class:`QuestionFeatures`,
-    which also defines ``is_own`` and ``is_tuning``; ``where`` restricts the search.
+    ``labels`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of the result; ``where`` restricts
+    the search.
     """
     _, confidence = store.weigh(text, where=where)
     feature_names = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
@@ -298,11 +300,11 @@ def compute_features(
 def fit_and_evaluate(
     questions: Sequence[QuestionFeatures], feature_names: Sequence[str], min_confidence: float
 ) -> dict[str, Any]:
-    """Fit weights on the tuning questions, and return them with the figures of all questions.
+    """Fit weights on the tuning questions, and return them with the figures of the other questions.
 
-    A question is answered if its confidence is at least ``min_confidence``. The figure ``area_tune`` is that of
-    the tuning questions; the others are those of the rest, except that the weights for a set in ``held_out`` are fitted
-    without it.
+    A question is answered if its confidence is at least ``min_confidence``. ``area_tune`` is the only figure of the
+    tuning questions. For each set in ``held_out``, the weights are fitted without that set, and all of its questions
+    count.
     """
     withheld_features = _build_table([question for question in questions if question.is_withheld], feature_names)
     questions = [question for question in questions if not question.is_withheld]
@@ -337,7 +339,7 @@ def fit_and_evaluate(
 
 def _build_table(questions: Sequence[QuestionFeatures], feature_names: Sequence[str]) -> Numbers:
     """Return the named features of each question and a constant 1, shape (questions, names + 1)."""
-    rows = [[*(question.parts[name] for name in feature_names), 1.0] for question in questions]
+    rows = [[*(question.features[name] for name in feature_names), 1.0] for question in questions]
     return np.array(rows).reshape(len(questions), len(feature_names) + 1)
 
 
@@ -370,12 +372,12 @@ def _compute_question_weights(questions: Sequence[QuestionFeatures], is_selected
         (question.store, question.is_own, question.question_set == question.set, question.questions)
         for question in questions
     ]
-    counts = Counter(group for group, is_used in zip(groups, is_selected, strict=True) if is_used)
-    sets = Counter(group[:3] for group in counts)
-    counts_by_outcome = Counter(group[:2] for group in sets)
+    num_questions = Counter(group for group, is_used in zip(groups, is_selected, strict=True) if is_used)
+    num_groups = Counter((store, is_own, is_same_set) for store, is_own, is_same_set, _ in num_questions)
+    num_topics = Counter((store, is_own) for store, is_own, _ in num_groups)  # 2 if on its topics and on others
     question_weights = np.array(
         [
-            is_used / max(1, counts[group] * sets[group[:3]] * counts_by_outcome[group[:2]])
+            is_used / max(1, num_questions[group] * num_groups[group[:3]] * num_topics[group[:2]])
             for group, is_used in zip(groups, is_selected, strict=True)
         ]
     )

@@ -1,4 +1,5 @@
 """Baselines of CFT-RAG: other methods to find every occurrence of an entity in a forest and to describe its relatives.
+T-RAG is retrieval from trees of entities, by a search of all nodes.
 
 In: trees as child–parent pairs, the root's first. Out: for a name every node with it, and for names the same sentences
 that the ``cft`` strategy writes. Three methods are from the paper (§4.1): breadth-first search over all trees, the same
@@ -55,9 +56,9 @@ def build_trees(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
 
 
 def describe_node(node: TreeNode, relatives: int) -> str:
-    """Return the sentence about a node with its first ancestors and descendants, the nearest first.
+    """Return the sentence about a node that names its ancestors and descendants, at most ``relatives`` of each.
 
-    It has at most ``relatives`` of each.
+    The nearest are first.
     """
     ancestors: list[str] = []
     parent = node.parent
@@ -83,7 +84,7 @@ def format_sentence(name: str, tree: str, ancestors: Sequence[str], descendants:
 
 
 class Search(Protocol):
-    """A method of finding a name."""
+    """A method to find the nodes of names in a forest."""
 
     def build_context(self, names: Iterable[str], relatives: int) -> list[str]:
         """Return the sentences about every node of every name."""
@@ -91,7 +92,7 @@ class Search(Protocol):
 
 
 class _InMemory(ABC):
-    """A method that finds the nodes of a name among nodes in memory."""
+    """A search among nodes in memory."""
 
     @abstractmethod
     def find_nodes(self, name: str) -> list[TreeNode]:
@@ -157,7 +158,7 @@ class BloomSearch(_InMemory):
         return mask
 
     def _fill_blooms(self, node: TreeNode) -> int:
-        """Fill the filters of a node and of all nodes below it; return the filter of the node."""
+        """Fill the Bloom filters (integers of bits) of a node and of all nodes below it; return that of the node."""
         node.bloom = self._compute_mask(node.name)
         for child in node.children:
             node.bloom |= self._fill_blooms(child)

@@ -64,9 +64,9 @@ def main(
 def measure_strategy(
     store: kvstore.Store, question_set: QuestionSet, strategy: str, max_questions: int
 ) -> list[dict[str, object]]:
-    """Return a row for each value of each option of a strategy, with its changes from the means of the defaults.
+    """Return a row for each tried value of each option of a strategy, with the changes of the measures by it.
 
-    ``largest`` is the change with the largest magnitude, with its sign.
+    A change is from the mean with the defaults. ``largest`` is the one with the largest magnitude, with its sign.
     """
     options = get_strategy(strategy).options
     default_means = compute_means(store, question_set, strategy, max_questions, options={}) if options else {}

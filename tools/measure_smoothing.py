@@ -1,4 +1,5 @@
-"""Write the smoothing of multilingual-e5-small: a power of two for each input channel of its linear layers.
+"""Write the smoothing of multilingual-e5-small: a factor, a power of two, for each input channel of its linear layers.
+It moves large activations into the weights before both are rounded to 8 bits.
 
     python tools/measure_smoothing.py
 

@@ -107,8 +107,8 @@ Figures = Mapping[str, float | None]
 def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of a run that the tables need; raises ValueError if a figure of kvstore is missing.
 
-    A figure is left out if the system lacks it, or lacks the figure that its row requires. The sizes that only the row
-    ``growth`` of the benchmark measured, which have no time of a load, are left out too.
+    ``run`` is the file that the benchmark wrote. A figure is left out if the system lacks it, or lacks the figure that
+    its row requires. Sizes that only the row ``growth`` measured, which have no time of a load, are left out too.
     """
     pairs = [(row.figure, row.required_figure or row.figure) for row in ROWS]
     sizes: dict[str, dict[str, Figures]] = {}

@@ -1,4 +1,5 @@
-"""Make the files of the default embedder: all-MiniLM-L6-v2 with weights of 8 bits.
+"""Make the files of the default embedder: all-MiniLM-L6-v2 with weights of 8 bits. A *channel* is one input of a linear
+layer; the *moments* of a layer are the second moments of its inputs on sample texts.
 
     python tools/quantize_embedder.py MODEL_FOLDER [--out FOLDER]
 
@@ -64,7 +65,7 @@ Array = npt.NDArray[np.float64]
 
 
 class _InputStatistics:
-    """The statistics of the inputs of linear layers: maxima, sums and second moments per channel."""
+    """The statistics of the inputs of a linear layer: maxima and sums per channel, and second moments of pairs."""
 
     def __init__(self, width: int) -> None:
         """Start without rows; ``width`` is the number of channels."""
@@ -88,7 +89,7 @@ class _InputStatistics:
 
 
 class RecordingGraph(BertGraph):
-    """A graph that records which rows are the inputs of linear layers."""
+    """A network in float32 that records which of its values are the inputs of linear layers."""
 
     def __init__(self, weights: Any) -> None:
         """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer.
@@ -105,7 +106,7 @@ class RecordingGraph(BertGraph):
 
 
 class _QuantizedGraph(QuantizedBertGraph):
-    """A graph with word vectors of bytes, and scales by the statistics of inputs."""
+    """A network with weights of 8 bits, whose scales depend on the statistics of the inputs of its layers."""
 
     def __init__(self, weights: Tensors, statistics: dict[str, _InputStatistics]) -> None:
         """Create an empty graph; ``statistics`` are those of the inputs of each linear layer."""

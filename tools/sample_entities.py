@@ -48,7 +48,7 @@ _MAX_SENTENCE_CHARACTERS = 300
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--relations", is_flag=True, help="Draw relations found in prose, not entities.")
 @click.option("--count", default=200, show_default=True, help="Number of entities or relations to draw.")
-@click.option("--seed", default=1, show_default=True, help="QuestionEntity of the sample.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the sample.")
 @click.option("--language", default="en", show_default=True, help="Language setting of the store.")
 def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, language: str) -> None:
     """Print a random sample of the entities (or relations) of documents, each with its first locations."""

@@ -1,11 +1,11 @@
-"""Compare the answers of stores that got the same passages in different orders.
+"""Compare the answers of stores that were filled with the same passages in different orders.
 
     python tools/shuffled_orders.py --data FOLDER[:N] ... [--orders N] [--strategy NAME ...] [--json]
 
-``--data`` names question sets as ``tools/evaluate.py`` takes them. Every passage is a document; each order is seeded,
-and cut into transactions of random sizes, so that passages are embedded in other company each time. A row for each set
-and strategy says on how many questions every order gave the same hits in the same order, with the same paths, and how
-far scores were apart at most; ``bits`` says on how many all was the same to the last bit.
+``--data`` names question sets as in ``tools/evaluate.py``. Every passage is a document. Each order is seeded, and split
+into transactions of random sizes, so that passages are embedded in different batches each time. A row for each set and
+strategy has the number of questions with the same hits in the same order in all stores, the number that also have the
+same paths, the largest difference of scores, and ``bits``, the number of questions with identical results.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def main(
 
 
 def fill_in_order(store: kvstore.Store, question_set: QuestionSet, seed: int) -> None:
-    """Store every passage, in an order and in transactions of sizes that the seed determines."""
+    """Store every passage, in random order and in transactions of random sizes; ``seed`` determines both."""
     generator = random.Random(seed)
     passages = generator.sample(question_set.passages, len(question_set.passages))
     while passages:
@@ -84,7 +84,7 @@ def fill_in_order(store: kvstore.Store, question_set: QuestionSet, seed: int) ->
 
 
 def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
-    """Return the results of a strategy for a question, concatenated over the numbers of hits in TOPS."""
+    """Retrieve with each number of hits in TOPS, and return the concatenated results."""
     evidence_by_top = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
     hits = [hit for evidence in evidence_by_top for hit in evidence.hits]
     context = [line for evidence in evidence_by_top for line in evidence.context]
@@ -97,7 +97,7 @@ def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answe
 
 
 def compare_answers(answers_by_store: list[list[Answers]]) -> dict[str, Any]:
-    """Return on how many questions the answers of all stores are the same, and the maximum difference of scores.
+    """Return the number of questions with the same answers in all stores, and the maximum difference of scores.
 
     ``same_hits`` counts the questions with the same hits in the same order, ``same_paths`` those with the same paths
     and context as well, and ``bits`` those with the same scores as well.

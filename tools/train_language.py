@@ -1,15 +1,16 @@
-"""Train the English pipeline that kvstore ships, and measure it.
+"""Train and measure the English pipeline that kvstore ships: tagger, parser and lemmatizer of spaCy. An *example* has a
+text as the tokenizer splits it, and its *gold* document from a treebank.
 
     python tools/train_language.py --treebanks TREEBANKS --to tools/english/kvstore_english/pipeline
     python tools/train_language.py --treebanks TREEBANKS --evaluate tools/english/kvstore_english/pipeline --json
 
 In: the treebanks GUM and EWT (see ``treebank.py``), and the packaged embedder for fixed vectors of common words. Out: a
-folder that spaCy loads: those vectors and hashed embeddings of words, their beginnings, ends and shapes under four
-layers of convolution, shared by a tagger, a morphologizer and a transition-based parser, which also ends the
-sentences; lemmas by rule, with the exceptions that the treebanks show. Everything runs on one core; the same seed and
-number of epochs give the same pipeline on the same machine. ``--evaluate`` measures on the test parts from raw text:
-whole documents, spaCy's tokenizer, the pipeline's own sentences; scores are spaCy's, which align the words and leave
-punctuation out of attachment.
+folder that spaCy loads. It has these vectors, and hashed embeddings of words and of their beginnings, ends and shapes.
+Above them are four layers of convolution, shared by a tagger, a morphologizer and a transition-based parser, which also
+finds the ends of sentences. Lemmas are found by rule, with exceptions from the treebanks. Everything runs on one core;
+the same seed and number of epochs give the same pipeline on the same machine. ``--evaluate`` measures on the test parts
+from raw text: whole documents, spaCy's tokenizer, the pipeline's own sentences. Scores are spaCy's, which align the
+words, and ignore the attachment of punctuation.
 """
 
 from __future__ import annotations
@@ -43,31 +44,32 @@ from treebank import Sentence, build_document, iter_documents
 
 TREEBANKS = ("gum", "ewt")
 SEED = 5
-#: Sentences a training text, the chance of a break between two of them that the treebank does not have, and the chance
-#: that a text's lines are broken.
+#: The minimum and maximum number of sentences of a training text, the probability of an added paragraph break before a
+#: sentence, and the probability that a text has broken lines, with the limits of their width in characters.
 SENTENCES_PER_TEXT = (1, 10)
 BREAK_PROBABILITY = 0.1
 WRAP_PROBABILITY = 0.08
 WRAP_WIDTHS = (60, 100)
-#: Words a batch, at the start and at the end of the training.
+#: The number of words of a batch, at the start and at the end of the training.
 BATCH_WORDS = (400, 1000)
-#: Texts among which those of like length are brought together.
+#: The number of texts that are sorted by length, so that the texts of a batch have similar lengths.
 BUCKET = 256
 WARMUP = 200
 RATE = 0.002
 DROPOUT = 0.1
-#: Width and depth of the shared layers, rows of their tables of hashes, width of the parser's hidden layer.
+#: The width and depth of the shared layers, the rows of their hash tables, and the width of the parser's hidden layer.
 WIDTH = 96
 DEPTH = 4
 ATTRIBUTES = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
 PARSER_WIDTH = 64
-#: Words that have a fixed vector, and its length.
+#: The number of words that have a fixed vector, and its dimension.
 NUM_VECTORS = 15_000
 VECTOR_SIZE = 64
-#: Rounds over the test texts from which the speed is taken: the fastest.
+#: The number of rounds over the test texts; the fastest gives the speed.
 ROUNDS = 3
 
-#: Ends of verbs before -ed and -ing that had a silent e, where the treebanks do not know the verb; those that had none.
+#: The ends of stems before -ed and -ing whose base form has a silent e ("rated"), has none ("passed"), or has a single
+#: consonant instead of two ("stopped"). They decide for verbs that are not in the treebanks.
 SILENT_E = "at iz is yz c dg rg v u bl cl dl fl gl kl pl tl s or ur ir ar in".split()
 NO_E = "ss ear ain oin ou".split()
 DOUBLED = "bb dd gg ll mm nn pp rr tt".split()
@@ -79,8 +81,8 @@ _SUFFIXES = [
     ("", "e"),
 ]
 
-#: Endings and what the base form has instead. Of those that fit, the last that gives a base form which the treebanks
-#: know is taken, else the first; what is still wrong is learned as exceptions.
+#: Endings, and their replacements in the base form. The last rule that fits and gives a base form in the treebanks is
+#: used, else the first that fits; forms that are still wrong become exceptions.
 RULES = {
     "noun": [(f"{end}es", end) for end in ("ch", "sh", "ss", "x", "us")] + [("ies", "y"), ("men", "man"), ("s", "")],
     "verb": [
@@ -137,7 +139,7 @@ def make_untrained_pipeline() -> Language:
 
 
 def read_part(folder: Path, name: str, treebanks: Sequence[str] = TREEBANKS) -> list[list[Sentence]]:
-    """Return the documents of one part (``train``, ``dev`` or ``test``) of the treebanks, as lists of sentences."""
+    """Return the documents of the part ``name`` of the treebanks (train, dev or test), each as its sentences."""
     return [
         sentences for treebank in treebanks for sentences in iter_documents(folder / f"{treebank}_{name}.conllu.xz")
     ]
@@ -165,7 +167,7 @@ def make_training_examples(
 
 
 def make_test_examples(nlp: Language, documents: Sequence[list[Sentence]]) -> list[Example]:
-    """Return whole documents as examples, with the paragraph breaks of the treebank."""
+    """Return an example for each whole document, with the paragraph breaks of the treebank."""
     breaks = [["\n\n" if sentence.opens_paragraph else "" for sentence in sentences] for sentences in documents]
     golds = [
         build_document(nlp.vocab, sentences, document_breaks, blanks=False)

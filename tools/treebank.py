@@ -42,7 +42,7 @@ class Sentence:
 
 
 def iter_documents(path: Path) -> Iterator[list[Sentence]]:
-    """Yield the sentences of each document of the treebank at ``path``."""
+    """Yield the sentences of each document of a treebank file in CoNLL-U."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         sentences: list[Sentence] = []
         sentence = Sentence()

@@ -30,7 +30,7 @@ LICENSES = ("MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "0BSD")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script of a package: its path there, and its name here."""
+    """A script of an npm package: its path in the package, and the name of its file in kvstore."""
 
     package: str
     version: str
