@@ -1,4 +1,5 @@
-"""The table, list item or code block of a stored document that contains an offset.
+"""The table, list item or code block of a stored document that contains an offset. A *block* is one of these three;
+paragraphs are none. A *section* is the text under one heading, and a *fence* the line that opens or closes code.
 
 In: a document and a byte offset in its text. Out: the :class:`BlockSpan` around that byte, or None if the byte is at a
 block's border or in prose. Only the section around the byte is read, or a few thousand bytes around it if the section

@@ -1,7 +1,9 @@
-"""German compounds: replace a question's unknown noun with its parts, or with a compound that the documents contain.
+"""German compounds: replaces an unknown noun of a question with its parts, or with a compound that documents contain.
+The *modifier* is the first part, the *head* the last (*Bücherei-Ausweis*). A *linking element* (*s*, *en*) can join
+them. A noun is *unknown* if no chunk has it.
 
-In: a question and a state. Out: the nouns that no chunk contains, with their replacements. *Büchereiausweis* becomes
-*Bücherei-Ausweis* if chunks contain both words or the last one, which says what kind of thing it is. *Frist* becomes
+In: a question and a state. Out: the unknown nouns, with their replacements. *Büchereiausweis* becomes
+*Bücherei-Ausweis* if chunks contain both words or the head, which says what kind of thing it is. *Frist* becomes
 *Kündigungsfrist* in a question about the "Frist der Kündigung" if chunks contain only the compound. The dictionary
 consists of the terms of the store.
 """
@@ -53,7 +55,7 @@ def _find_compound(noun: str, other_nouns: list[str], state: State, stem: Callab
 
 
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
-    """Return a compound with a hyphen between its modifier and its head (last part), such as *Bücherei-Ausweis*.
+    """Return a compound with a hyphen between its modifier and its head, such as *Bücherei-Ausweis*.
 
     Return None if no chunk contains the head. A division whose modifier also occurs in chunks is preferred, and then
     the longest head. Without a known modifier, a short head is ignored, because it is likely the end of another word.
@@ -75,7 +77,7 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
 
 
 def iter_modifier_forms(modifier: str, links: Iterable[str]) -> Iterator[str]:
-    """Yield the forms that the modifier (first part) of a compound can have as a word of its own.
+    """Yield the forms that the modifier of a compound can have as a word of its own: *Kündigung* for *Kündigungs*.
 
     Each of the ``links`` (linking elements such as *s* or *en*) at its end is removed. The empty link yields the
     modifier as written.

@@ -1,4 +1,6 @@
-"""A cover of chunks: sentences that together contain most of what the chunks are about, within a number of tokens.
+"""A *cover* of chunks: sentences that together contain most of what the chunks are about, within a number of tokens (an
+extractive summary). Each *candidate* is a sentence with its content words; a greedy algorithm selects the candidates
+whose words have the highest weights.
 
 No single chunk answers a question about a whole document, and the chunks nearest to the question repeat each other. The
 greedy cover of :mod:`kvstore.text.greedy_cover` takes the sentences that add most; words from the question count
@@ -28,7 +30,7 @@ _MIN_WORDS = 2
 
 
 class CoverSentence(NamedTuple):
-    """A candidate for a cover (an extractive summary): a sentence without markup, and its content words.
+    """A candidate for a cover: a sentence without markup, and its content words.
 
     ``document`` and ``chunk`` are ids; ``start`` and ``end`` are bytes of the document's text.
     """
@@ -70,7 +72,7 @@ def build_composed_hit(
 
 
 def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSentence]:
-    """Return the sentences of chunks, given by id, as candidates for a cover (an extractive summary).
+    """Return the sentences of chunks, given by id, as candidates for a cover.
 
     They are from paragraphs and list items, and in order of document key and offset.
     """

@@ -1,10 +1,10 @@
-"""Dates in questions: search for a date in the form in which documents write it.
+"""Dates in questions: searches for a date in the *form* in which documents write it (``2026-03-14`` for *14 March*). A
+numeric date such as ``03/04/2026`` has two *interpretations*: 3 April and 4 March. A *term* is the stem of a word; its
+*rarity* is its IDF.
 
-In: a question and a state. Out: the dates in the question (*14 March*) that documents write in a different form
-(``2026-03-14``), each with the text to search for instead. If documents write a date in several forms, the one in the
-chunk with the most other words of the question, weighted by rarity, is used. A date without a year can be any such
-date, preferably the latest. For a numeric date such as ``03/04/2026``, both interpretations are tried: 3 April and 4
-March.
+In: a question and a state. Out: the dates in the question that documents write in a different form, each with the text
+to search for instead. If documents write a date in several forms, the one in the chunk with the most other words of the
+question, weighted by rarity, is used. A date without a year can be any such date, preferably the latest.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def _find_best_form(
     stem: Callable[[str], str],
     language: str | None,
 ) -> _WrittenDate | None:
-    """Return a date as it is written in the best chunk for the question; None if no chunk contains the date.
+    """Return a date in the form of the best chunk for the question; None if no chunk contains the date.
 
-    The best chunk has the highest sum of ``rarities`` (IDF), by term of the question without those of its dates. If
-    chunks tie, the form in the question is preferred, then the latest year, and then the form that sorts last.
+    The best chunk has the highest sum of ``rarities``, by term of the question without those of its dates. If chunks
+    tie, the form in the question is preferred, then the latest year, and then the form that sorts last.
     """
     best_rank, best_form = (-1.0, False, 0, ""), None
     for chunk in chunks:

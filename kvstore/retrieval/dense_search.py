@@ -1,4 +1,6 @@
-"""Dense search: chunks by their cosine with a question, by exact comparison or with the index of kind ``vectors``."""
+"""Dense search: chunks by their cosine with a question, by exact comparison or with the index of kind ``vectors``. A
+*request* (ReadRequest) reads from a *state*, a snapshot of the store. A *ranking* is chunk ids with scores.
+"""
 
 from __future__ import annotations
 

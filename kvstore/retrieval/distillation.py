@@ -1,4 +1,5 @@
-"""Distillation: a language model extracts points from evidence before an answer is written.
+"""Distillation: a language model extracts *points* (statements with a score and their passages) from *evidence*, the
+hits of a retrieval, before an answer is written. A *passage* is a hit in a prompt.
 
 In some systems a model reads the evidence in batches, and the answer is written from what it extracted: the map step of
 GraphRAG's global search (Edge et al. 2024, section 3.1.6), the rounds of DRIFT, the adaptive filtering of ArchRAG

@@ -1,4 +1,6 @@
-"""The result of every retrieval: hits with their spans, the path that led to each, and the steps.
+"""Evidence, the result of every retrieval. A *hit* is a retrieved chunk, a *segment* (adjacent chunks as one text), a
+summary or a report; its *path* is the reason for it. An *ordinal* is the number of a chunk in its document. A *record*
+is stored data. An *abstract* is a summary of a few chunks.
 
 Hits are built from segments or from chunks, which are read together with their documents. In: chunk ids, chunks with
 scores or segments, and the path of each. Out: loaded chunks, in one read; and hits with texts, spans and headings, best
@@ -57,11 +59,10 @@ class ChunkReference:
 
 @frozen_dataclass
 class TextSpan(ChunkReference):
-    """A span of stored text: its document's key, the ``ordinal`` of the chunk that contains or begins it, and its
-    bytes.
+    """A span of stored text: bytes ``start`` to ``end`` of a document, and the chunk that contains or begins it.
 
-    ``ordinal`` counts from 0 within the document; the bytes are ``start`` to ``end`` of the stored text. ``chunk`` is
-    the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
+    ``document`` is the key of the document, and ``ordinal`` the number of the chunk, from 0 within the document.
+    ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
     """
 
     document: str
@@ -91,9 +92,10 @@ def convert_spans(state: State, spans: Sequence[StoredSpan]) -> list[TextSpan]:
 
 @frozen_dataclass
 class Hit(ChunkReference):
-    """A retrieved text: ``document`` is its document's key, ``ordinal`` its number in the document, from 0, ``start``
-    to ``end`` its bytes in the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore
-    0.5.
+    """A retrieved text: bytes ``start`` to ``end`` of the document with the key ``document``.
+
+    ``ordinal`` is its number in the document, from 0. ``chunk`` is the deprecated name of ``ordinal``; it is removed in
+    kvstore 0.5.
 
     ``path`` explains in words why it was retrieved. ``heading`` is the headings around it, outermost first; ``title``
     is its document's title. ``spans`` are its sources, in order, and never empty. A chunk has one span. A segment,
@@ -160,7 +162,7 @@ class HitGroup:
 
 @frozen_dataclass
 class Evidence(Columnar):
-    """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
+    """The outcome of a retrieval: hits, best first. ``pool`` is the number of chunks that were ranked.
 
     ``str()`` returns the hits with their texts. Iteration returns the hits, which are also its rows as a table.
 
@@ -216,7 +218,10 @@ class _ClockReading(NamedTuple):
 
 
 class Trace:
-    """The recorded steps of one retrieval."""
+    """The recorded steps of one retrieval, which EXPLAIN shows.
+
+    A step has a name, a detail, a count and a duration.
+    """
 
     def __init__(self, view: View | None = None) -> None:
         """Create an empty trace. Its steps report pages if ``view`` counts the pages that are read, as for EXPLAIN."""
@@ -402,9 +407,9 @@ def build_chunk_hits(
 ) -> RankedHits:
     """Return the first ``top`` chunks of a ranking that have at most ``within`` tokens together (None: any) as hits.
 
-    A chunk that does not fit is skipped. ``load_chunks`` reads chunks by id; it is called with as many ids as there are
-    hits missing. ``explanations`` say why each chunk was retrieved: one text, a mapping by chunk id, or a function of
-    the loaded chunk.
+    A chunk that does not fit is skipped. ``load_chunks`` reads chunks by id, in batches: each has as many chunks as
+    there are hits missing. ``explanations`` say why each chunk was retrieved: one text, a mapping by chunk id, or a
+    function of the loaded chunk.
     """
     hits: list[Hit] = []
     chunk_ids: list[int] = []

@@ -1,4 +1,5 @@
-"""The sentence that asserts an edge of the forest.
+"""The sentence that asserts an edge of the entity forest. An *edge* is a child node and its parent. An *assertion*
+records that a document, data or the user states an edge, and where.
 
 In: edges, as (child node, parent node). Out: the assertion shown for each edge, and its text: the sentence itself if
 prose asserts the edge, otherwise a sentence from a template.
@@ -15,10 +16,9 @@ from ..text.blocks import to_plain_text, unwrap_links
 
 
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
-    """Return the assertion with the highest confidence of each edge (child, parent) of the trees of entities.
+    """Return the assertion with the highest confidence of each edge (child, parent); unknown edges are omitted.
 
-    An assertion records that a document or the user asserts the edge, and where. Unknown edges are omitted. Ties are
-    broken by document key and offset.
+    Ties are broken by document key and offset.
     """
     assertions_by_edge = state.forest.get_assertions(edges)
     return {edge: _select_most_confident(state, assertions) for edge, assertions in assertions_by_edge.items()}

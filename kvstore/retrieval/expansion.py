@@ -1,4 +1,6 @@
-"""EXPAND: the ancestors and descendants of an entity, in the entity forest and the abstract trees of its documents.
+"""EXPAND: the ancestors and descendants of an entity. A *node* is the place of an entity in a tree; a *step* of a walk
+is an edge from the node ``via`` to the next node. An *abstract* is a summary of a part of a document; abstracts form a
+tree too. An *assertion* records where a text states an edge.
 
 In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.relatives.Relative` rows, nearest first
 and then by name. The entity itself has level 0, ancestors have levels below zero, and descendants above. A relative has
@@ -95,9 +97,9 @@ def _select_steps(
 ) -> tuple[list[WalkStep], bool]:
     """Return the nearest ``limit`` steps of a walk from ``nodes`` up or down a tree, and True if there are more.
 
-    ``is_upward`` is True for a walk to ancestors. A step is an edge from the node ``via`` to ``node``, and at most
-    ``depth`` edges away. If a walk up has more than ``limit`` steps, the returned ones include the path to the nearest
-    root unless that path alone is longer. Ties between roots are broken by name.
+    ``is_upward`` is True for a walk to ancestors. Steps are at most ``depth`` edges away. If a walk up has more than
+    ``limit`` steps, the returned ones include the path to the nearest root unless that path alone is longer. Ties
+    between roots are broken by name.
     """
     steps: list[WalkStep] = []
     first_steps: dict[int, WalkStep] = {}  # the first step that reached each node
@@ -134,9 +136,9 @@ def _iter_forest_relatives(
 ) -> Iterator[Relative]:
     """Yield a row for each step of a walk from an entity in a tree, with a sentence that asserts the step's edge.
 
-    A step leads from the node ``via`` to ``node``, its parent if ``is_upward`` and otherwise its child. A node is the
-    place of an entity in a tree. The level of a row is the distance from the entity, negative if ``is_upward``.
-    ``tree`` is the tree's name, ``display_name`` the entity's, and ``start_names`` has the names of the first nodes.
+    A step leads to a parent if ``is_upward``, otherwise to a child. The level of a row is the distance from the entity,
+    negative if ``is_upward``. ``tree`` is the tree's name, ``display_name`` the entity's, and ``start_names`` has the
+    names of the first nodes.
     """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))

@@ -1,7 +1,7 @@
-"""Hits of a second strategy, appended if the first strategy returned fewer hits than requested.
+"""Hits of a second strategy (the *filler*), appended if the first strategy returned fewer hits than requested.
 
-In: evidence, its query, and the second strategy. Out: the evidence with more hits; the path of each added hit says
-that it was added.
+In: evidence, its query, and the second strategy. Out: the evidence with more hits; the path of each added hit says that
+it was added.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .query import Query, Strategy
 
 
 def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
-    """Return the evidence with hits of a second strategy (``filler``) appended, if there are fewer hits than requested.
+    """Return the evidence with hits of ``filler`` appended, if there are fewer hits than requested.
 
     ``top`` (a number of hits) and ``within`` (a number of tokens) of the query limit all hits together. The added hits
     are chunks that no earlier hit contains. Their scores are lowered so that no score exceeds the one before it. If the
-    evidence has segments (joined neighboring chunks) for a prompt, the added hits are appended to these too.
+    evidence has segments (merged neighboring chunks) for a prompt, the added hits are appended to these too.
     """
     num_missing = query.top - len(evidence.hits)
     tokens_left = None

@@ -1,7 +1,9 @@
-"""Words in questions in languages other than English: replace an unknown word with a similar known word.
+"""Replaces unknown words of a question in a language other than English. A word is *unknown* if no chunk has it in any
+form (with the same stem). A *correction* differs by one typing error. A *compound* is one word for several
+(*sjukanmäla*), of a *modifier* and a *head*.
 
-In: a question, its language and a state. Out: the words that no chunk contains in any form, with their replacements,
-which occur in chunks. There are three kinds:
+In: a question, its language and a state. Out: the unknown words, with their replacements, which occur in chunks. There
+are three kinds:
 
 - Another form of the word that has another stem, because the stemmer of the language does not know the endings
   (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*).
@@ -54,10 +56,11 @@ _LINKS = ("", "s", "e", "en", "er")
 
 
 def find_foreign_replacements(question: str, language: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Return the words in a question that no chunk contains, each with its replacement.
+    """Return the unknown words of a question, each with its replacement, in lower case and without accents.
 
     ``language`` is the question's language, and ``stem`` the stemming function for it. Function words, words with a
-    capital letter, and words without a replacement are omitted.
+    capital letter, and words without a replacement are omitted. Other forms are preferred, then the parts of a
+    compound, and then corrections.
     """
     function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
     folded_words = {
@@ -71,7 +74,7 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
         if counts[folded]:
             continue
         corrections = list_corrections(folded)
-        candidate_lists = (
+        candidate_lists = (  # the first with a known word wins
             _list_forms(folded, language),
             _divide_compound(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else (),
             [correction for correction in corrections if _is_likely_correction(folded, correction, stem)],
@@ -147,10 +150,10 @@ def _divide_compound(word: str, state: State, stem: Callable[[str], str]) -> lis
 
 @lru_cache(maxsize=1024)
 def list_corrections(word: str) -> list[str]:
-    """Return the words that differ from a word by one typing error, but not in the first letter. The result is cached.
+    """Return the words that differ from a word by one typing error after the first letter. Cached.
 
-    Shorter words are assumed to have fewer kinds of errors; a word with fewer than ``_MIN_SWAPPED`` letters has none,
-    and neither has a word that is in neither ASCII nor Cyrillic letters.
+    The longer the word, the more kinds of errors are tried. A word of fewer than ``_MIN_SWAPPED`` letters, or in
+    neither ASCII nor Cyrillic letters, has no corrections.
 
     >>> list_corrections("rekotr"), "estacionamento" in list_corrections("estacionamneto")
     (['rkeotr', 'reoktr', 'rektor', 'rekort'], True)

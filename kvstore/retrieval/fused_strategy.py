@@ -1,4 +1,6 @@
-"""Fusion by rank: one ranking for several questions, several strategies, or both.
+"""Fusion by rank (RRF): one ranking for several questions, several strategies, or both. A *result* is the evidence of
+one strategy for one question. The *id* of a hit is its chunk id or, for a summary or report, a negative number. A
+*segment* is adjacent chunks merged into one text.
 
 Each strategy answers each question, as dsRAG (D-Star-AI) searches for several queries at once. A hit scores the sum of
 1 / (constant + rank) over the results that contain it (Cormack, Clarke and Büttcher 2009), so that scores of different

@@ -1,4 +1,5 @@
-"""Sentences about entities from the entity forest: Algorithm 3 of CFT-RAG (§3.4).
+"""Sentences about entities from the entity forest: Algorithm 3 of CFT-RAG (§3.4). A *node* is a place of an entity in a
+tree of the forest. Its *relatives* are its ancestors and descendants.
 
 In: normal forms of names. The filter returns every node of each name. For each node, the first *n* ancestors and the
 first *n* descendants, nearest first and then by name, are put into a sentence by template. Out: one sentence per node.
@@ -17,7 +18,7 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class Hierarchy:
-    """A builder of sentences about the nodes in the trees of entities of one state (CFT-RAG, Algorithm 3)."""
+    """A builder of sentences about the nodes of entities in one state."""
 
     def __init__(self, state: State, max_relatives: int) -> None:
         """Create a builder of sentences that each name at most ``max_relatives`` ancestors and as many descendants."""

@@ -1,4 +1,6 @@
-"""Lexical search: BM25 over the postings (Robertson and Zaragoza 2009, with the non-negative idf of Lucene).
+"""Lexical search: BM25 over the posting lists (Robertson and Zaragoza 2009, with the non-negative idf of Lucene). A
+*term* is the stem of a word; its *rarity* is its idf. A *posting list* has the chunks with a term, in *blocks*. A
+*request* (ReadRequest) reads from a *state*, a snapshot of the store.
 
 In: a question. Out: rankings, and the further scores that a strategy requests. A strategy searches in two rounds of
 read requests: first for the number of chunks of each term, then for the best chunks.
@@ -128,9 +130,9 @@ def find_best_by_words(
     Only chunks of ``allowed`` documents (None: of all) that have at least one of the terms are returned. Raises
     CorruptionError if a posting list is damaged.
 
-    The rarest term is read first. At some point, chunks without any of the terms so far can no longer reach the top.
-    From then on, a posting list is read only in part: the blocks that can contain chunks found before (MaxScore, see
-    :mod:`kvstore_cext.word_scores`).
+    The rarest term is read first. From some term on, a chunk without any of the terms before it can no longer reach the
+    top. The posting lists of the remaining terms are then read only in part: the blocks that can contain chunks found
+    before (MaxScore, see :mod:`kvstore_cext.word_scores`).
     """
     group_flags = None if allowed is None else allowed.group_flags
     search = WordScores(weights.k1, weights.b, weights.average_length, top, group_flags)
@@ -168,7 +170,7 @@ def compute_bm25_scores(state: State, weights: TermWeights, chunks: Ids) -> Scor
     ``weights`` has the terms with their rarities, and the parameters of BM25. Raises CorruptionError if a posting list
     is damaged.
     """
-    order = np.argsort(chunks)
+    order = np.argsort(chunks)  # the search takes ascending ids
     ascending = np.ascontiguousarray(chunks[order])
     search = WordScores(weights.k1, weights.b, weights.average_length, top=1)  # ``restrict_to`` replaces ``top``
     terms = _sort_rarest_first(weights)
@@ -197,7 +199,7 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
 def count_chunks_with_words(words: Sequence[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
     """Return about how many chunks contain each word in any form (with the same stem), by word.
 
-    In a store of several languages, the chunks with the word's stem in each language are added up.
+    In a store of several languages, a word has a stem in each of them, and the counts of its stems are added up.
     """
     terms_by_word = {
         word: stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)] for word in words

@@ -1,4 +1,6 @@
-"""LOOKUP: the locations of an entity, the most informative first.
+"""LOOKUP: the locations of an entity, the most informative first. A *node* is a place of an entity in a tree of the
+entity forest. A *declared* tree comes from users or data, others from relations in prose. An *abstract* is a summary of
+a part of a document; a *leaf* abstract is directly above chunks.
 
 In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: nodes of declared trees, then titles and
 headings, then nodes in the tree of relations extracted from prose, then text, chunks dense in mentions before passing
@@ -32,8 +34,8 @@ _MAX_NAMED_CHILDREN = 3
 def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
     """Yield at most ``limit`` locations of the entity with a name, the most informative first; none if it is unknown.
 
-    The order is: nodes of trees from users or data, titles and headings, nodes of the tree of relations extracted from
-    prose, other text.
+    The order is: nodes of declared trees, titles and headings, nodes of the tree of relations extracted from prose,
+    other text.
     """
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None  # the entity with all its names
@@ -64,10 +66,7 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Divide forest nodes into two lists: nodes of declared trees, and nodes of relations extracted from prose.
-
-    A declared tree comes from the user or from data.
-    """
+    """Divide nodes into two lists: nodes of declared trees, and nodes of relations extracted from prose."""
     trees = get_tree_names(state, nodes)
     declared_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return declared_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
@@ -107,7 +106,7 @@ def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
 
 
 def _build_abstract_location(state: State, address: AbstractAddress, display_name: str, identity: Identity) -> Location:
-    """Return the location of an entity at an abstract (a summary of a part of a document) that mentions it.
+    """Return the location of an entity at an abstract that mentions it.
 
     The text is the abstract's text or, if the entity is mentioned in the text below a leaf abstract, the first sentence
     or heading that does so.

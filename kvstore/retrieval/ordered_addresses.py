@@ -1,4 +1,6 @@
-"""The addresses of an entity, the most informative first; ties are broken by document and position or by name.
+"""The addresses of an entity, the most informative first. An *address* is a place that names the entity: a *node* of a
+tree in the entity forest, or an *abstract* (a summary of a part of a document). Its *rank* is lower if it is more
+informative.
 
 In: an entity. Out: nodes of the entity forest by tree and name; abstracts by rank (see
 :mod:`~kvstore.structures.filter.addresses`), then by the amount of text below them (less is more informative), then by
@@ -17,9 +19,9 @@ from ..structures.state import State
 
 
 class AbstractAddress(NamedTuple):
-    """An abstract (a summary of a part of a document) that mentions an entity: its id and its record.
+    """An abstract that mentions an entity: its id and its record.
 
-    ``rank`` is lower if the abstract is more informative: it shows if a heading or the text below mentions the entity.
+    ``rank`` shows if a heading or the text below the abstract mentions the entity.
     """
 
     rank: int
@@ -28,7 +30,7 @@ class AbstractAddress(NamedTuple):
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return the nodes (in the trees of entities) and the abstracts (summaries) that name an entity.
+    """Return the nodes and the abstracts that name an entity.
 
     The nodes are sorted by tree and name, and the abstracts by rank, the most informative first. ``identity`` is the
     entity with all its names. At most ``limit`` places are returned, those with the lowest ranks, but also all that tie

@@ -1,10 +1,12 @@
-"""Questions that ask for an overview: of a whole document, or of everything in the store.
+"""Questions that ask for an overview: of a whole document, or of everything in the store. A *summary request*
+("Summarize the travel policy") has a *subject*, which titles of documents can have. *Points* are the parts of a
+document, such as topics. A *stem* is a word without its ending.
 
 In: a question. Out: True if nothing in it asks for a detail. "Summarize the whole meeting", "What is the plot of the
 story?" and "What are the main topics?" ask for an overview. "Summarize what was said about the budget" asks about the
 budget, which search finds. The words of other languages are in ``kvstore/text/questions``.
 
-Also in: titles of documents. Out: those that such a question names ("Summarize the travel policy").
+Also in: titles of documents. Out: those that such a question names.
 """
 
 from __future__ import annotations

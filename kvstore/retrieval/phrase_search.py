@@ -1,4 +1,5 @@
-"""Phrase search: chunks that contain a quoted phrase from the question score higher.
+"""Phrase search: chunks that contain a quoted phrase from the question score higher. A *term* is the stem of a word;
+its *rarity* is its IDF. A *request* (ReadRequest) reads from a *state*, a snapshot of the store.
 
 In: a question, and the weights of its words. Out: a ranking by BM25 in which each phrase counts as one more term. Its
 rarity is the sum of its words' rarities (as in Lucene), times a share, since its words count already. Only chunks that
@@ -70,7 +71,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     def fetch(self, state: State) -> Ranking:
         """Return the ``top`` chunks by BM25, with each phrase counted as one more term.
 
-        The rarity (IDF) of a phrase is the sum of the rarities of its words, times ``share``.
+        The rarity of a phrase is the sum of the rarities of its words, times ``share``.
         """
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0

@@ -1,4 +1,6 @@
-"""One question to a strategy, and the candidate chunks it ranks.
+"""A question to a strategy, and the evidence for it. A *strategy* is a retrieval method. A *ranking* is chunk ids with
+scores, best first. A *segment* is adjacent chunks merged into one text, an *abstract* a summary of a few chunks. The
+*trace* records steps for EXPLAIN. WITH sets options.
 
 In: the question, its vector (computed on first use), and the limits of the answer. Out: hits built from chunk ids and
 scores.
@@ -51,7 +53,7 @@ SegmentUse = Literal["none", "added", "only"]
 
 @dataclass
 class Query:
-    """A question on one snapshot.
+    """A question on one snapshot, with the limits of its answer and the data that was read for it.
 
     ``user_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
     restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are the
@@ -67,8 +69,8 @@ class Query:
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
 
     ``reading`` is a reader of ``state``, to which a strategy sends its read requests (a BatchedReader); a strategy uses
-    ``state`` itself only for its system's own structures. Both show only data asserted by the ``allowed`` documents
-    and the user, see :mod:`~kvstore.structures.restricted_state`.
+    ``state`` itself only for its system's own structures. Both show only data asserted by the ``allowed`` documents and
+    the user, see :mod:`~kvstore.structures.restricted_state`.
     """
 
     question: str
@@ -167,7 +169,7 @@ class Query:
         """The number of chunks that a strategy should rank, if it finds that many, so that enough hits remain.
 
         It exceeds ``top`` if ``within`` can exclude long chunks: four chunks per hit and some more are enough in nearly
-        all cases. It is at least 50 if chunks are reranked, and 100 if neighboring chunks are joined into segments.
+        all cases. It is at least 50 if chunks are reranked, and 100 if neighboring chunks are merged into segments.
         """
         count = self.top if self.within is None else 4 * self.top + 20
         if self.rerank is not None:
@@ -286,13 +288,12 @@ def evidence_of(
     *,
     as_segments: bool = False,
 ) -> Evidence:
-    """Return evidence from a ranking: its best chunks as hits, and the abstracts (summaries) above them.
+    """Return evidence from a ranking: its best chunks as hits, and the abstracts above them.
 
     The query's reranker reorders the ranking first. The hits are the first ``query.top`` chunks that have at most
-    ``query.within`` tokens together, or segments (merged neighboring chunks) if the query or the strategy
-    (``as_segments``) asks for them. A query can also ask for both. ``paths`` explain why each chunk is
-    in the ranking: one text, a mapping by chunk id, or a function of the loaded chunk. ``pool`` is the number of chunks
-    that were ranked.
+    ``query.within`` tokens together, or segments if the query or the strategy (``as_segments``) asks for them. A query
+    can also ask for both. ``paths`` explain why each chunk is in the ranking: one text, a mapping by chunk id, or a
+    function of the loaded chunk. ``pool`` is the number of chunks that were ranked.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
@@ -317,7 +318,7 @@ def evidence_of(
 def _build_segment_hits(
     query: Query, ranking: Ranking, explanations: HitExplanations, within: int | None
 ) -> RankedHits:
-    """Return the best segments (merged neighboring chunks) of a ranking as hits, and record the step in the trace.
+    """Return the best segments of a ranking as hits, and record the step in the trace.
 
     They have at most ``within`` tokens together (None: no limit). ``explanations`` say why each chunk was retrieved.
     """

@@ -1,4 +1,6 @@
-"""The names in a question, and the parts that they divide it into.
+"""The entities that a question names (*recognition*), and the parts that their names divide it into (*decomposition*).
+The *key* of an entity is its name in normal form (case-folded). An *identity* is an entity with all its names. The
+*remainder* is the question without names.
 
 Entity recognition: every word n-gram of the question is looked up in the filter, and matches are confirmed exactly. In:
 a query. Out: its entities, with the spans that name them; the longest match wins. Names of the same entity count as
@@ -8,8 +10,8 @@ capitalizes: "evening" is seldom the film.
 Decomposition: which names the question compares, and what it asks about them. In: a question and the entities
 recognized in it. Out: a :class:`Decomposition`. No model is used. Two names joined by "or" are compared ("Which film
 came out first, A or B?"). Two names joined by "and" are compared if the question can only be about both ("Are A and B
-from the same country?"). The question without its names ("Where was the composer of film born?") describes the chunks
-at the end of a chain, which may not contain any name from the question.
+from the same country?"). The remainder ("Where was the composer of film born?") describes the chunks at the end of a
+chain, which may not contain any name from the question.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
     """True if a question writes a recognized ``entity`` as a name: with a capital or a digit.
 
     The capital of a function word at the start of the question does not count. In a question without capitals, a name
-    needs a digit after its first character or, if ``allow_phrases`` is True, several words.
+    needs a digit after its first character or, if ``allow_phrases``, several words.
     """
     encoded_question = question.encode()
     written_names = [encoded_question[start:end].decode() for start, end in entity.spans]
@@ -141,7 +143,7 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
 
 
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
-    """Return the matches of names that the question spells with a capital or a digit.
+    """Return the matches of names that the question writes with a capital or a digit.
 
     Returns all matches if there are no such names, or if the question has no capital after its first letter. ``folded``
     is the normal form of the question, in which matches are spans; it maps these to spans of the question.

@@ -1,4 +1,6 @@
-"""The ancestors and descendants that EXPAND returns, as a table and, in a notebook, as HTML trees."""
+"""The relatives (ancestors and descendants of an entity) that EXPAND returns, as a table and, in a notebook, as HTML
+trees. ``via`` is the relative before it on the path from the entity.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class Relatives(Columnar, list[Relative]):
 
 
 def render_relatives(relatives: Iterable[Relative]) -> str:
-    """Return the HTML of relatives (ancestors and descendants): a nested list for each entity in each of its trees.
+    """Return the HTML of relatives: a nested list for each entity in each of its trees.
 
     If several edges reach a relative, only its first occurrence is followed by its own relatives. A remark reports that
     a limit left out relatives.
@@ -76,10 +78,9 @@ def _render_branch(
 ) -> Iterator[str]:
     """Yield the HTML of ``relatives`` as a list, each with its own relatives unless its name is in ``rendered_names``.
 
-    At most ``MAX_DEPTH`` levels are rendered.
-    ``distance`` is the number of levels from the entity to these relatives. ``branches`` maps a name and a distance to
-    the relatives at that distance which are reached through the name. The rendered names are added to
-    ``rendered_names``.
+    At most ``MAX_DEPTH`` levels are rendered. ``distance`` is the number of levels from the entity to these relatives.
+    ``branches`` maps a name and a distance to the relatives at that distance which are reached through the name. The
+    rendered names are added to ``rendered_names``.
     """
     yield "<ul>"
     for relative in relatives:

@@ -1,10 +1,12 @@
-"""Unknown words in a question: replace typing errors, and spellings (British or American) that no document uses.
+"""Replaces unknown words of a question: typing errors, and British or American spellings that no document uses. A word
+is *unknown* if no chunk has it in any form (with the same stem). A *correction* is a word that differs by one typing
+error; a *variant* is the other spelling (colour, color).
 
-In: a question and a state. Out: the question to search for, and the replacements. A word is replaced only if no chunk
-has it in any form. In languages other than English, unknown words are replaced by other forms of them, or without their
-typing error (:mod:`.foreign_respelling`), and German nouns by compounds or their parts (:mod:`.compounds`). Dates get
-the form that documents use (:mod:`.date_forms`), and so do English numbers, acronyms and other terms
-(:mod:`.word_forms`). English contractions get their apostrophe ("whos").
+In: a question and a state. Out: the question to search for, and the replacements. In languages other than English,
+unknown words are replaced by other forms of them, or without their typing error (:mod:`.foreign_respelling`), and
+German nouns by compounds or their parts (:mod:`.compounds`). Dates get the form that documents use
+(:mod:`.date_forms`), and so do English numbers, acronyms and other terms (:mod:`.word_forms`). English contractions get
+their apostrophe ("whos").
 
 *Spellings.* A word is replaced by its other spelling if a chunk contains that.
 
@@ -76,9 +78,8 @@ _MAX_LENGTH = 1_000
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     """Return a question whose unknown words are replaced by words in chunks, and pairs of old and new words.
 
-    A word that no chunk contains is replaced by its other spelling (British or American), its correction, or another
-    form of it. German nouns are replaced by their parts or by compounds. Dates are replaced by the form in which
-    documents write them.
+    The replacement is the other spelling (British or American), a correction, or another form of the word. German nouns
+    are replaced by their parts or by compounds, and dates by the form in which documents write them.
     """
     stemmer = state.settings.stemmer.lower()
     stem = open_question_stemmer(question, stemmer, state.counters.languages)
@@ -146,7 +147,7 @@ def _find_contractions(question: str, state: State, stem: Callable[[str], str]) 
 
 
 def _find_question_word(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the first word of a question to the question word of which it is a misspelling.
+    """Map the first word of a question to the question word that it misspells ("wich": "which").
 
     A word that chunks contain is not replaced. The result is empty if several question words are possible.
     """
@@ -159,16 +160,16 @@ def _find_question_word(question: str, state: State, stem: Callable[[str], str])
 
 
 def _has_typing_error(word: str, meant_word: str) -> bool:
-    """True if a word lacks one letter of another, has one more, or has two neighboring letters swapped.
+    """True if a word lacks one letter of ``meant_word``, has one more, or has two neighboring letters swapped.
 
     >>> [_has_typing_error(word, "which") for word in ("wich", "whiich", "whihc", "which", "winch")]
     [True, True, True, False, False]
     """
     shorter, longer = sorted((word, meant_word), key=len)
     if len(shorter) == len(longer):
-        swaps = (f"{word[:i]}{word[i + 1]}{word[i]}{word[i + 2 :]}" for i in range(len(word) - 1))
+        swaps = (f"{word[:index]}{word[index + 1]}{word[index]}{word[index + 2 :]}" for index in range(len(word) - 1))
         return word != meant_word and meant_word in swaps
-    return any(f"{longer[:i]}{longer[i + 1 :]}" == shorter for i in range(len(longer)))
+    return any(f"{longer[:index]}{longer[index + 1 :]}" == shorter for index in range(len(longer)))
 
 
 def _find_respellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
@@ -196,20 +197,20 @@ def _find_foreign_replacements(question: str, state: State, stem: Callable[[str]
 
 
 def _find_spellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the words of an English question that no chunk contains to their other spelling, British or American.
+    """Map the unknown words of an English question to their variant, the British or American spelling that chunks have.
 
-    If there are several, the spelling in the most chunks is used. Words without a known spelling are omitted.
+    If there are several, the variant in the most chunks is used. Words without one are omitted.
     """
     terms = {word: stem(word) for word in _SPELLED_WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
     variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}
-    variant_terms = {variant: stem(variant) for spellings in variants_by_word.values() for variant in spellings}
+    variant_terms = {variant: stem(variant) for variants in variants_by_word.values() for variant in variants}
     if not variant_terms:
         return {}
     variant_counts = state.postings.count_chunks_by_term(list(dict.fromkeys(variant_terms.values())))
     replacements: dict[str, str] = {}
-    for word, spellings in variants_by_word.items():
-        known_variants = [variant for variant in spellings if variant_counts[variant_terms[variant]]]
+    for word, variants in variants_by_word.items():
+        known_variants = [variant for variant in variants if variant_counts[variant_terms[variant]]]
         if known_variants:
             replacements[word] = max(
                 known_variants, key=lambda variant: (variant_counts[variant_terms[variant]], variant)

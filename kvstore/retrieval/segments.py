@@ -1,8 +1,9 @@
-"""Segments: ranges of adjacent chunks, each one slice of a document, from the ranking of any strategy.
+"""Segments: ranges of adjacent chunks, each one slice of a document, from a ranking. An *ordinal* is the number of a
+chunk in its document. The *relevance* of a chunk falls with its rank; its *value* is that minus a *penalty*. The
+*capacity* is the number of chunks that fit.
 
-Relevant segment extraction of dsRAG, formerly spRAG (D-Star-AI, ``rse.py``): the value of a chunk is its relevance by
-rank less a penalty, an unranked chunk is worth minus the penalty, and the range of chunks with the largest sum is
-selected repeatedly. Differences from the published code:
+Relevant segment extraction of dsRAG, formerly spRAG (D-Star-AI, ``rse.py``): an unranked chunk is worth minus the
+penalty, and the range of chunks with the largest sum is selected repeatedly. Differences from the published code:
 
 - The relevance of a chunk depends on the token limit and on the shape of the scores, not on a constant. It falls with
   the rank, relative to the number of chunks that fit, and with the score as a fraction of the best one. If scores fall
@@ -103,10 +104,10 @@ class _ChunkRange(NamedTuple):
 
 
 def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
-    """Return the relevance of each chunk of a ranking, from 0 to 0.8, in order, for joining chunks into segments.
+    """Return the relevance of each chunk of a ranking, from 0 to 0.8, in order.
 
-    It falls with the score and, exponentially, with the rank. The more chunks fit into the token limit
-    (``plan.capacity``), the more slowly it falls. The penalty of the plan for each chunk is not subtracted.
+    It falls with the score and, exponentially, with the rank. The greater the capacity of the plan, the more slowly it
+    falls. The penalty of the plan is not subtracted.
     """
     if not ranking:
         return []
@@ -125,9 +126,9 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
 def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
     """Return disjoint ranges of adjacent chunks of one document, each as its first and last ordinal, unordered.
 
-    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. The value of a range is the sum
-    of these, minus the penalty for each unranked chunk in it. Ranges of at most ``plan.longest`` chunks are selected by
-    value, the largest first. A ranked chunk that is in none of them becomes a range by itself.
+    ``values`` maps the ordinals of ranked chunks to their values. An unranked chunk in a range is worth minus the
+    penalty. Ranges of at most ``plan.longest`` chunks are selected by value, the largest first. A ranked chunk that is
+    in none of them becomes a range by itself.
     """
     used_ordinals: set[int] = set()
     selected = []
@@ -142,7 +143,7 @@ def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[t
 def _iter_range_values(values: Mapping[int, float], plan: SegmentPlan) -> Iterator[tuple[float, int, int]]:
     """Yield the value, the first and the last ordinal of each range of chunks that can be worth a segment.
 
-    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty.
+    ``values`` maps the ordinals of ranked chunks to their values.
     """
     ordinals = sorted(values)
     for index, first_ordinal in enumerate(ordinals):
@@ -199,7 +200,7 @@ def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Se
 
 
 class _SegmentBuilder:
-    """Builds the segments (adjacent chunks, joined) of one ranking, which do not overlap."""
+    """Builds the segments of one ranking, which do not overlap."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
         """Read the records of the chunks of a ranking; the first :data:`NUM_JOINABLE` of them can be joined."""

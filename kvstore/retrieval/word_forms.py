@@ -1,6 +1,8 @@
-"""Unknown words in an English question: replace them with another form of the same term that the documents contain.
+"""Replaces unknown words of an English question with another form of the same term that documents contain. A word is
+*unknown* if no chunk has it in any form. A *particle* (out, up) follows the verb of a *phrasal verb* (lock out). A
+*link word* (of) is skipped by an acronym.
 
-In: a question and a state. Out: the words that no chunk contains, each with a replacement that occurs in chunks:
+In: a question and a state. Out: the unknown words, each with a replacement that occurs in chunks:
 
 - a number: *twenty* becomes 20, and *20* becomes *twenty*;
 - a version: *v2* becomes *version 2*, and *version 2* becomes *v2*;
@@ -243,7 +245,7 @@ def _looks_phrasal(first: str, second: str) -> bool:
 
 
 def _can_divide_english_word(first: str, second: str) -> bool:
-    """True if an English word made of two parts can be the same term as the two words.
+    """True if an English word made of two parts can be the same term as the two words ("timezone", "time zone").
 
     If a part is a function word or a particle, that is usually a coincidence: "inform" is not "in form". Exceptions are
     phrasal verbs ("lock out"). If many words have the particle as their ending ("season"), ``first`` must be a verb.
@@ -289,7 +291,7 @@ def _iter_long_forms(acronym: str, text: str) -> Iterator[str]:
 def _match_initials(initials: str, words: Sequence[str]) -> int:
     """Return the number of words at the start of ``words`` that spell these initials, or 0 if they do not.
 
-    Link words ("of", "the") between them may be skipped, and count too.
+    Link words between them can be skipped, and count too.
 
     >>> _match_initials("os", ["of", "service", "are"]), _match_initials("ta", ["time", "of", "arrival"])
     (2, 3)
@@ -297,13 +299,13 @@ def _match_initials(initials: str, words: Sequence[str]) -> int:
     if not words:
         return 0
     word, following = words[0], words[1:]
-    if word[0] == initials[0]:
+    if word[0] == initials[0]:  # the word can have the first initial
         if len(initials) == 1 and (word not in FUNCTION_WORDS or word in _PARTICLES):
             return 1
         num_following = _match_initials(initials[1:], following) if len(initials) > 1 else 0
         if num_following and (word in _LINK_WORDS or word not in FUNCTION_WORDS):
             return num_following + 1
-    num_following = _match_initials(initials, following) if word in _LINK_WORDS else 0
+    num_following = _match_initials(initials, following) if word in _LINK_WORDS else 0  # the word is skipped
     return num_following + 1 if num_following else 0
 
 

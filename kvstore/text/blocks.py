@@ -1,4 +1,6 @@
-"""The blocks of a text: headings, paragraphs, list items, tables and code, with their spans.
+"""The blocks of a text: headings, paragraphs (*prose*), list items, tables and code, with their spans in characters. A
+*chunk* is a stored piece of a text, which can begin and end inside a block. A *lead-in* ends with a colon. A *fence* is
+a line of backticks or tildes that opens or closes code.
 
 In: plain text (paragraphs, some of which :mod:`.find_plain_headings` recognizes as headings) or CommonMark with tables;
 lines end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together contain everything but blank
@@ -128,9 +130,8 @@ def is_lead_in(text: str) -> bool:
 def split_chunk_blocks(text: str, format: str = "markdown") -> list[ChunkBlock]:
     """Split a chunk's text into blocks: headings, paragraphs, list items, tables and code, in order.
 
-    The chunk can begin and end inside a block; its first and last block are then only parts of blocks.
-
-    ``format`` is the format of the chunk's document, ``text`` or ``markdown``.
+    The chunk can begin and end inside a block; its first and last block are then only parts of blocks. ``format`` is
+    the format of the chunk's document, ``text`` or ``markdown``.
 
     >>> [(block.kind, block.introduces_next) for block in split_chunk_blocks("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
@@ -149,7 +150,7 @@ def split_chunk_blocks(text: str, format: str = "markdown") -> list[ChunkBlock]:
 
 
 class _MarkdownSplitter:
-    """Divides a chunk of Markdown into blocks, line by line.
+    """Divides a chunk of Markdown into blocks, line by line. The *open block* is the one that is being read.
 
     A chunk can begin inside a block, which a CommonMark parser would misread.
     """
@@ -158,7 +159,7 @@ class _MarkdownSplitter:
         """Prepare to split ``text``, the Markdown of a chunk. No block, code fence or list is open yet."""
         self._text = text
         self._blocks: list[ChunkBlock] = []
-        #: The fields of the open block, the one that is being read; the kind is empty if none is open.
+        #: The fields of the open block; the kind is empty if none is open.
         self._kind, self._start, self._end, self._level, self._continues = "", 0, 0, 0, False
         #: The delimiter of the open code fence, or an empty string.
         self._fence = ""
@@ -183,7 +184,7 @@ class _MarkdownSplitter:
         self._kind, self._start, self._level, self._continues = kind, start, level, continues
 
     def _close_block(self) -> None:
-        """Append the block that is being read, if any, to the finished blocks."""
+        """Append the open block, if any, to the finished blocks."""
         if self._kind:
             term_end = _find_term_end(self._text, self._start, self._end, self._kind)
             self._blocks.append(
@@ -192,11 +193,11 @@ class _MarkdownSplitter:
         self._kind = ""
 
     def _add_line(self, line: str, next_line: str, position: int, start: int, end: int) -> None:
-        """Add a line to the block that is being read, or close that block and begin a new one with the line.
+        """Add a line to the open block, or close that block and begin a new one with the line.
 
-        A fence that can only be a closing one makes all lines so far code, which began in an earlier chunk.
         ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
-        ``next_line`` is the line below it, empty for the last line.
+        ``next_line`` is the line below it, empty for the last line. If the line is a fence that can only close code,
+        all lines so far are code, which began in an earlier chunk.
         """
         fence = _FENCE_PATTERN.match(line.rstrip())
         can_close = fence is not None and not fence["language"].strip()
@@ -222,7 +223,7 @@ class _MarkdownSplitter:
     def _add_text_line(
         self, line: str, next_line: str, position: int, start: int, end: int, fence: re.Match[str] | None
     ) -> None:
-        """Add a line that is not inside code to the block that is being read, or begin a new block with it.
+        """Add a line that is not inside code to the open block, or begin a new block with it.
 
         ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
         ``next_line`` is the line below it. ``fence`` is the match of a code fence that the line begins, or None.
@@ -405,7 +406,7 @@ def _parse_markdown(text: str) -> list[Block]:
 
 
 def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
-    """Return the blocks, with a prose block for any other text between them, such as rules and empty items."""
+    """Return the blocks and, for any other text between them, such as rules and empty items, a prose block."""
     all_blocks: list[Block] = []
     position = 0
     for block in [*blocks, Block("end", len(text), len(text))]:
@@ -421,7 +422,7 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
 def _make_blocks(
     text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
 ) -> list[Block]:
-    """Return a list of one block, the lines of a Markdown token; it is empty if the lines are blank.
+    """Return the block that a Markdown token begins, in a list; the list is empty if the lines of the token are blank.
 
     ``line_starts`` has the offset of each line of ``text``. ``kind``, ``level`` and ``title`` are fields of the block.
     """
@@ -432,7 +433,7 @@ def _make_blocks(
 
 
 def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
-    """Return (start, end), the offsets of the lines of a token, given the offset of each line of the text."""
+    """Return the start and end offset of the lines of a token, given the offset of each line of the text."""
     assert token.map is not None  # its first line, and the line after its last
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)
@@ -471,7 +472,7 @@ def is_address_field(text: str) -> bool:
 
 
 def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each mail header field in the span ``start`` to ``end`` of a text.
+    """Yield the start and end offset of each mail header field in the span ``start`` to ``end`` of a text.
 
     A field that continues on further lines includes them.
     """

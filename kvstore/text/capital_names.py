@@ -1,4 +1,6 @@
-"""Names by their capitals in texts of other languages than English.
+"""Names by their capitals, in languages other than English. A *run* is adjacent capitalized words with the particles
+(*von*, *de*) between them. A *key* is a word in normal form (case-folded). A *title* (*Frau*, *Dr.*) precedes a name, a
+*determiner* (*der*) a common noun. German capitalizes every noun.
 
 In: the sentences of a document and its language, which has a ``questions/LANGUAGE.toml`` file. Out: the names in each
 sentence. In a language that capitalizes names alone, runs of capitalized words are names, and a word that opens a
@@ -261,11 +263,11 @@ class CapitalNames:
         return False
 
     def _choose_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
-        """Return the name in a run of capitalized words of a language that capitalizes only names, or None.
+        """Return the name in a run of a language that capitalizes only names, or None if there is none.
 
         Titles before a name are dropped. At the beginning of a sentence, the first word is dropped if it is a common
-        word. A single word is also dropped there if it is part of no name elsewhere in the document. Returns None if no
-        word is left, all are common words, none has three characters, or a single word has the ending of a common noun.
+        word, or if it is the only word and part of no name elsewhere in the document. Returns None if no word is left,
+        all are common words, none has three characters, or a single word has the ending of a common noun.
         """
         while run.written_words and self._is_title(run.keys[0]):
             run = run.drop_first()
@@ -283,9 +285,9 @@ class CapitalNames:
         return run
 
     def _choose_german_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
-        """Return the name in a run of capitalized German words, which need not be names, or None.
+        """Return the name in a run of capitalized German words, or None: a run can consist of common nouns.
 
-        The whole run is the name of a company if it ends with a word such as *GmbH*. Titles before a name are dropped
+        A run that ends with a word such as *GmbH* is the name of a company. Titles before a name are dropped
         (*Bundeskanzler Scholz*), and so are nouns for persons if a determiner precedes them or two other capitalized
         words follow. Several remaining nouns are judged by :meth:`_is_german_name_of_several_words`. A single noun is a
         name after a title, in capitals, with the ending of a street, or with two hyphens and the ending of a compound

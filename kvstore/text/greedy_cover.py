@@ -1,10 +1,11 @@
-"""Summaries without a language model: sentences that together contain most of the words a text is about.
+"""Extractive summaries: a *cover* is sentences that together contain most of the words a text is about. A word has a
+weight (TF-IDF). The *gain* of a sentence is the weight of its words that the selected sentences lack, for its length.
+The sentence with the highest gain is selected next.
 
-In: sentences, by their words and lengths, and the weight of each word. Out: the sentences to take within a length. The
-next sentence is always the one whose words have the highest weight for its length; words of selected sentences count
-little. The gain of a sentence never grows as others are selected, so the greedy choice reaches a fixed share of the
-optimum (Nemhauser, Wolsey and Fisher 1978; for summaries Takamura and Okumura 2009, Lin and Bilmes 2011), and the gain
-of a sentence is recomputed only when it is the best candidate (Minoux 1978).
+In: sentences, by their words and lengths, and the weight of each word. Out: the sentences to take within a length.
+Words of selected sentences count little. The gain of a sentence never grows as others are selected, so the greedy
+choice reaches a fixed share of the optimum (Nemhauser, Wolsey and Fisher 1978; for summaries Takamura and Okumura 2009,
+Lin and Bilmes 2011), and the gain of a sentence is recomputed only when it is the best candidate (Minoux 1978).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _MIN_WORDS = 2
 class SentenceWords(NamedTuple):
     """A candidate sentence: its content words (repeated as they occur), and its length in words.
 
-    ``gain_factor`` is 1 for running text, and less for a record of fields with values.
+    ``gain_factor`` multiplies its gain: 1 for running text, and less for a record of fields with values.
     """
 
     words: Sequence[str]

@@ -1,9 +1,12 @@
-"""The language of texts, in particular English: the rules that distinguish names from other words are for English only.
+"""The language of texts, as its script or its *function words* (the, und) show it. Languages are named in English in
+lower case (``german``), like Snowball stemmers, or by ISO 639 *code* (``de``). The ``multilingual`` stemmer setting
+stems each document by its own language.
 
-In: texts. Out: a language, or True or False. A text is not English if it contains more function words of other
-languages than of English, or if most of its letters belong to another script with capitals. A part with hardly any
-function words (tables, lists of names, code) has the language of the text around it, or is English if that is unknown.
-Scripts without capitals are not detected: only Latin names are recognized in them.
+In: texts. Out: a language, or True or False for English: the rules that distinguish names from other words are for
+English only. A text is not English if it contains more function words of other languages than of English, or if most of
+its letters belong to another script with capitals. A part with hardly any function words (tables, lists of names, code)
+has the language of the text around it, or is English if that is unknown. Scripts without capitals are not detected:
+only Latin names are recognized in them.
 
 The language of a document (:func:`detect_document_language`) is an ISO 639 code, as in ``de``. Of 630 paragraphs of
 XQuAD in six languages, 629 are detected and none is wrong, in 0.1 ms each. lingua (96 MB, 1.1 GB of memory) detects all
@@ -90,9 +93,9 @@ _TAG_PATTERN = compile_lazily(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
 def detect_english(texts: Sequence[str], document_language: str | None = None) -> list[bool]:
     """Return a bool for each of the texts that a document consists of, such as its chunks: True if it is in English.
 
-    If no text has a function word of another language, all count as English. Otherwise, ``document_language`` is the
-    language of texts with hardly any function words. If it is None, these are in English unless the document has more
-    function words of other languages.
+    If no text has a function word of another language, all count as English. Otherwise, a text with hardly any function
+    words is in English if ``document_language`` is English or, if it is None, unless the document has more function
+    words of other languages.
 
     >>> detect_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
@@ -300,8 +303,8 @@ def _count_foreign_words(text: str) -> int:
     """Return the number of words in a text that show another language than English.
 
     These are function words of other languages. If most letters are of a script such as Greek or Cyrillic, all words
-    count, because the set of function words has none in these scripts.
+    count too, because no function words in these scripts are known.
     """
-    num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)
+    num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)  # of the set, and of the whole text
     is_other_script = not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters
     return num_foreign + num_words if is_other_script else num_foreign

@@ -1,4 +1,5 @@
-"""Names in the header of a mail: the persons of its address fields, and the names of its subject.
+"""Names in the header of a mail: the persons of its address fields (``From: Ann Lee <ann@example.org>``), and the names
+of its subject.
 
 In: a field of the header. Out: :class:`~.names.Name`.
 """

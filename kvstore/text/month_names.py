@@ -1,4 +1,6 @@
-"""The names of the months in English and in the languages of the question words, with their numbers.
+"""The numbers of the months by their names, in English and in other languages. A *word file*
+(``questions/LANGUAGE.toml``) lists the forms of all names in a language. A *stem* is the first letters that show the
+month of a form: *jan* is 1.
 
 In: the name of a language. Out: its names of months in lower case, in all forms that its word file lists, and the
 English ones with their abbreviations, each with the number of the month, from 1.
@@ -25,10 +27,10 @@ _MONTH_STEMS = (
 
 @cache
 def read_month_numbers(language: str | None) -> dict[str, int]:
-    """Return the number of each month by its names: those in English and, unless it is None, in ``language``; cached.
+    """Return the number of each month by its names in English and in ``language`` (None: English only). Cached.
 
-    English names can be abbreviated. The names in another language are all forms in its word file that begin with a
-    stem of one month.
+    English names can be abbreviated. In another language, the names are all forms in its word file that begin with a
+    stem of exactly one month.
 
     >>> read_month_numbers("german")["märz"], read_month_numbers(None)["sept"]
     (3, 9)

@@ -1,9 +1,11 @@
-"""Names by rule: what a text names, without a language model.
+"""Names in English texts by rule, without a language model. A *form* is a name as written, its *key* the normal form
+(case-folded, without accents). A *run* is adjacent capitalized words. A *term* is a technical phrase in lower case
+(*change buffer*). An *everyday word* is a common word (room, old).
 
-In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs of capitalized words, joined
-over particles, and the parts of such a run that can be names by themselves; code identifiers; emphasized terms; whole
-titles and headings. An everyday word alone is a name only if the document shows it. Everything is a function of one
-document, so extraction can run in any process.
+In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs, joined over particles, and the
+parts of such a run that can be names by themselves; code identifiers; emphasized terms; whole titles and headings. An
+everyday word alone is a name only if the document shows it. Everything is a function of one document, so extraction can
+run in any process.
 """
 
 from __future__ import annotations
@@ -171,16 +173,16 @@ def _has_initial(title: str) -> bool:
 
 
 def extract_title_names(title: str, kind: str, is_english: bool = True) -> Iterator[Name]:
-    """Yield the names that a title or heading introduces.
+    """Yield the names that a title or heading introduces; ``kind`` is ``title`` or ``heading``.
 
-    These are the title without its number; if it ends with a part in parentheses, also the title without that part; and
-    the singular of the shorter form. ``kind`` is ``title`` or ``heading``. A heading that is an everyday word or a
-    common section title is not a name. If it is not English, a heading of a single word is a name only if it looks like
-    code.
+    These are the title without its number, also without a part in parentheses at its end, and the singular of the
+    shorter form. A heading that is an everyday word or a common section title is not a name. In another language than
+    English, a heading of a single word is a name only if it looks like code.
     """
     forms = get_title_forms(title)
-    if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
-        return  # a numbered generic heading: 1 Introduction
+    is_numbered = bool(forms) and forms[-1][0].isdigit()
+    if is_numbered and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
+        return  # 1 Introduction
     if not forms or (kind == "heading" and not is_informative_heading(forms[-1], is_english)):
         return
     yield from (Name(form, kind) for form in forms)
@@ -335,7 +337,7 @@ class SentenceNames:
 
 
 def find_identifiers(text: str) -> Iterator[Name]:
-    """Yield the code identifiers in running text as names: snake_case, camelCase, calls() and --options."""
+    """Yield the code identifiers in running text as names: ``snake_case``, ``camelCase``, ``call()``, ``--option``."""
     if not _CODE_HINT_PATTERN.search(text):  # most texts
         return
     text = _replace_addresses(text)
@@ -371,7 +373,7 @@ def find_code_terms(text: str) -> Iterator[Name]:
 
 
 def _extract_code_names(code: str) -> Iterator[Name]:
-    """Yield the names in a code span: the whole span if it is an identifier or words in capitals.
+    """Yield the names in a code span: the whole span if it is an identifier, or words in capitals (``SELECT``).
 
     For any other code, yield the function or option that it begins with, and the identifiers in it.
     """
@@ -390,7 +392,7 @@ def _extract_code_names(code: str) -> Iterator[Name]:
 def _iter_code_name(code: str) -> Iterator[Name]:
     """Yield an identifier or call as a name of kind ``code``, without its ``()``; nothing if it cannot be a name.
 
-    A single character, a function word, a unit, a key, a digest and emphasis (``_word_``) cannot.
+    A single character, a function word, a unit, a key or digest (``3f5e9b1``) and emphasis (``_word_``) cannot.
     """
     name = code.removesuffix("()")
     if len(name) < 2 or name in MIXED_CASE_UNITS or to_entity_key(name) in _NON_CODE_WORDS:
@@ -437,7 +439,7 @@ def _replace_addresses(text: str) -> str:
 
 
 def extract_titles(sentence: str) -> tuple[list[str], str]:
-    """Return (titles of works in quotation marks in a sentence, the sentence without them).
+    """Return the titles of works in quotation marks in a sentence, and the sentence without them.
 
     Each title is replaced by ``""``, and each URL or email address by a comma.
     """
@@ -459,7 +461,7 @@ def extract_titles(sentence: str) -> tuple[list[str], str]:
 
 
 def _is_title(quotation: str) -> bool:
-    """True if a quoted text can be a title, and not speech.
+    """True if a quoted text can be the title of a work, and not speech.
 
     A title has two to eight words. The first is capitalized, and the last is capitalized or starts with a digit. So are
     the words between them, except function words and particles (*von*). A first word such as "Yes" or a verb such as

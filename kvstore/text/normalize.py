@@ -1,4 +1,6 @@
-"""The normal form of names and text: NFKC, case folding, letters without accents, single white space.
+"""The normal form of names and text: NFKC, case folding, letters without accents. To *fold* is to convert to it. A
+*key* is the normal form of a name, with single spaces. Offsets map the folded text, as UTF-8, back to the original. A
+*cluster* is a character with its combining marks.
 
 Letters of Arabic and Hebrew have no vowel signs, one form of alef, yeh, kaf and final letters, and digits are ASCII.
 

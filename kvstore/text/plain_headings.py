@@ -1,11 +1,12 @@
-"""Headings of plain text: underlined, numbered or short first lines, and marked questions.
+"""Headings of plain text, of five kinds: underlined lines; consecutive numbered lines (``2.1. Dogs``); numbered
+*articles* (``Article 2. Members``); *titles*, the short first lines of paragraphs; and questions after a mark such as
+``Q:``. An *overline* is a line like the underline, above the heading.
 
 In: a text and the spans of its paragraphs. Out: for each paragraph that begins with a heading, the heading and the
-start of what follows it in the same paragraph. There are five kinds: a line underlined along its length by one
-repeated character; a single line after a number, if such numbers are consecutive in the whole text and some have parts
-(``2.``, ``2.1.``; RFC 7322, 4.8); the number of an article with its title, on a line of its own, if the articles are
-consecutive (``Article 2. Members``); a short line above the sentences of its paragraph, if most paragraphs of several
-lines begin with one; and a question of a list of questions and answers, after a mark such as ``Q:``.
+start of what follows it in the same paragraph. An underline has the length of its line and repeats one character.
+Numbers must be consecutive in the whole text, and some must have parts (``2.``, ``2.1.``; RFC 7322, 4.8). An article's
+number and title are on a line of their own. A title is above the sentences of its paragraph, and most paragraphs of
+several lines begin with one.
 """
 
 from __future__ import annotations
@@ -127,8 +128,7 @@ def _find_numbered_headings(text: str, paragraphs: Sequence[tuple[int, int]]) ->
 
     A heading is a paragraph, or a line above the first of its numbered subsections (``2. Animals``, ``2.1 Dogs``). It
     counts only if its number follows the number of the heading before it. The result is empty if the text has too few
-    such headings, or only headings of one level without numbered paragraphs (``2.1 Dogs are kept on a lead.``) below
-    them.
+    such headings, or if all are of one level without numbered paragraphs (``2.1 Dogs are kept on a lead.``) below them.
     """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)

@@ -1,8 +1,10 @@
-"""The question words of languages other than English: what a question asks for, and the form of its answer.
+"""Question words of languages other than English, from ``questions/LANGUAGE.toml`` (the *word file*). An
+*interrogative* (*how much*) or a *noun* (*telephone number*) shows the *kind* of answer, such as ``time``. The *form*
+of a kind is a pattern of answers. ``…`` in a phrase is a *gap* of other words.
 
-In: ``questions/LANGUAGE.toml``, one file per language, named after its Snowball stemmer. Every value is a list of
-phrases, separated by commas; ``german.toml`` has comments. Out: :class:`QuestionVocabulary`. To add a language, copy a
-file, translate it, and add a row to ``tests/test_question_words.py``.
+In: one file per language, named after its Snowball stemmer. Every value is a list of phrases, separated by commas;
+``german.toml`` has comments. Out: :class:`QuestionVocabulary`. To add a language, copy a file, translate it, and add a
+row to ``tests/test_question_words.py``.
 
 In a phrase, ``*`` at the start or end of a word is any letters or none (``*hundert``, ``kost*``), and ``(am/an)`` is
 one of several words. A phrase in a question can have one ``…``, which is a few other words of the same clause: the
@@ -57,13 +59,13 @@ _MAX_NOUN_GAP_WORDS = 3
 
 
 class _QuestionPatterns(NamedTuple):
-    """The patterns of the question words of a language.
+    """The patterns of the question words of a language. Each phrase is a named group of its pattern.
 
     ``interrogatives`` matches interrogative phrases (*how much*), which are not searched for. ``answer_nouns`` matches
-    phrases that name the kind of answer (*telephone number*); it takes precedence. Each phrase is a group of its
-    pattern, and ``kinds`` maps the name of the group to the kind of answer, such as ``time``. ``initial_groups`` are
-    the groups that ask only at the start of a clause. ``summary_requests`` matches phrases that ask for a summary, and
-    ``general_words`` the words for documents and their contents that say nothing about a subject.
+    phrases that name the kind of answer (*telephone number*); it takes precedence. ``kinds`` maps the name of each
+    group to the kind of answer, such as ``time``. ``initial_groups`` are the groups that ask only at the start of a
+    clause. ``summary_requests`` matches phrases that ask for a summary, and ``general_words`` the words for documents
+    and their contents that say nothing about a subject.
     """
 
     interrogatives: re.Pattern[str]
@@ -86,7 +88,7 @@ class _QuestionPatterns(NamedTuple):
 
 
 class QuestionVocabulary(NamedTuple):
-    """The question words of a language.
+    """The question words of a language, and the forms of the answers.
 
     ``patterns`` match its question words, and ``patterns_without_accents`` those for questions that are typed without
     accents (None if they are the same). ``forms`` are the patterns of answers by kind; an answer of a kind without a
@@ -134,10 +136,10 @@ class QuestionVocabulary(NamedTuple):
         return question
 
     def remove_summary_request(self, question: str) -> str | None:
-        """Return what remains of a question in lower case if the words that ask for a summary are removed.
+        """Return a request for a summary in lower case without its general words; what remains can name the subject.
 
-        General words for documents and their contents are removed too, so the remaining words can name the subject of
-        the summary. Returns None if the question asks for no summary.
+        General words are those that ask for a summary, and words for documents and their contents. Returns None if the
+        question asks for no summary.
 
         >>> load_question_words("german").remove_summary_request("Fasse das Handbuch in 3 Sätzen zusammen.").split()
         ['das', 'handbuch', 'in', '.']
@@ -156,7 +158,7 @@ class QuestionVocabulary(NamedTuple):
 
 
 def _to_lower_same_length(text: str) -> str:
-    """Return a text in lower case with plain apostrophes, so that offsets in it are offsets in the original.
+    """Return a text in lower case with plain apostrophes, in which all offsets are the same as in the original.
 
     The case is unchanged if lower case would change the length.
     """
@@ -211,7 +213,7 @@ def split_phrases(text: str) -> list[str]:
 
 
 def _fold_words(text: str) -> str:
-    """Return a text in lower case with its words in normal form, without accents; ASCII text is returned unchanged."""
+    """Return a text with its words in normal form, without accents; ASCII text is returned unchanged."""
     return (
         text if text.isascii() else _LETTERS_PATTERN.sub(lambda match: fold_text(match.group()).replace("ё", "е"), text)
     )
@@ -228,9 +230,9 @@ def _build_question_patterns(
 ) -> _QuestionPatterns:
     """Return the patterns of the question words of a language; ``word_file`` is the content of its word file.
 
-    ``fold_phrase`` is applied to each phrase, to remove accents. Without its accent, an interrogative (French *où*,
-    Spanish *cuándo*) asks only at the start of a clause; elsewhere, it can be a conjunction. ``has_spaces``: the
-    language separates words by spaces.
+    ``fold_phrase`` is applied to each phrase; it removes accents or changes nothing. Without its accent, an
+    interrogative (French *où*, Spanish *cuándo*) asks only at the start of a clause; elsewhere, it can be a
+    conjunction. ``has_spaces`` is True if the language separates words by spaces.
     """
 
     def fold_by_kind(section: str) -> dict[str, list[str]]:
@@ -273,12 +275,12 @@ class _SplitPhrase(NamedTuple):
 def _build_phrase_pattern(
     name: str, phrases_by_kind: Mapping[str, Iterable[str]], has_spaces: bool, max_gap_words: int
 ) -> tuple[str, dict[str, _SplitPhrase]]:
-    """Return (pattern for the phrases of questions, phrase by the name of its group in the pattern).
+    """Return the source of a pattern for the phrases of questions, and the phrase of each of its named groups.
 
-    A ``…`` in a phrase matches a gap of at most ``max_gap_words`` words (or a few characters, without spaces between
-    words). A match ends before it. At the same offset, a phrase for a deadline takes precedence, and then the phrase
-    with the most words before its ``…``. Each phrase has a group, whose name begins with ``name``. ``has_spaces`` is
-    True if the language separates words by spaces.
+    A gap (``…``) matches at most ``max_gap_words`` words (or a few characters, without spaces between words), and a
+    match ends before it. At the same offset, a phrase for a deadline takes precedence, and then the phrase with the
+    most words before its gap. The name of each group begins with ``name``. ``has_spaces`` is True if the language
+    separates words by spaces.
     """
     phrases: list[_SplitPhrase] = []
     for kind, kind_phrases in phrases_by_kind.items():
@@ -347,8 +349,8 @@ def _build_answer_patterns(
     """Return a pattern for each kind of answer (``time``, ``money``, ...), by kind.
 
     ``answers`` are the phrases that answers in a language contain, by the key in its word file, such as ``months``.
-    ``has_spaces``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other
-    words inside a sentence.
+    ``has_spaces`` is True if the language separates words by spaces, and ``capitalizes_names`` if it capitalizes names
+    and no other words inside a sentence.
     """
     number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|{_build_alternation(answers['numbers'], has_spaces)})"
     units, currencies, shares = (
@@ -390,11 +392,11 @@ def _build_answer_patterns(
 def _build_name_patterns(
     titles: Sequence[str], places: Sequence[str], has_spaces: bool, capitalizes_names: bool
 ) -> dict[str, re.Pattern[str]]:
-    """Return a pattern of names for each answer type: ``place``, and ``person`` if persons can be recognized.
+    """Return a pattern for each kind of answer that is a name: ``place``, and ``person`` if persons can be recognized.
 
     ``titles`` are words before the name of a person, and ``places`` words before the name of a place. Persons can be
-    recognized by capitals if the language ``capitalizes_names``, else by titles in Latin script. ``has_spaces``: it
-    separates words by spaces.
+    recognized by capitals if the language ``capitalizes_names``, else by titles in Latin script. ``has_spaces`` is True
+    if it separates words by spaces.
     """
     patterns: dict[str, re.Pattern[str]] = {}
     if capitalizes_names:

@@ -1,4 +1,5 @@
-"""Segmenters: words of Chinese and Japanese by a dictionary, instead of bigrams of characters.
+"""Segmenters: words of Chinese and Japanese by a dictionary, instead of bigrams of characters. A *run* is consecutive
+characters of a script without spaces between words.
 
 In: the value of the ``stemmer`` setting: ``jieba`` (Chinese; extra ``chinese``) or ``fugashi`` (Japanese, with the
 dictionary of ``unidic-lite``; extra ``japanese``), and runs of writing without spaces in normal form. Out: their words,

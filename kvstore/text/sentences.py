@@ -1,10 +1,11 @@
-"""Sentences by rule, for any language that ends them with a mark.
+"""Sentences by rule, as spans in characters. A mark such as a period ends a sentence unless an abbreviation, an initial
+or an *ordinal* (*am 3. Mai*) precedes it. A *label* is a word before the number of a part of the text (*article 7*).
+*Word files* (``questions/LANGUAGE.toml``) have such words.
 
-In: running text, and its language if it is not English. Out: spans in characters, in order, that cover everything but
-white space. A mark ends a sentence if white space and then anything but a lower-case letter follows, unless an
-abbreviation or an initial precedes it. A mark of Chinese or Japanese needs no white space after it. A blank line always
-ends a sentence. In languages other than English, the number of an item, and the number and title of an article, are
-part of the sentence after them. The abbreviations of other languages are in ``questions/LANGUAGE.toml``.
+In: running text, and its language if it is not English. Out: spans, in order, that cover everything but white space. A
+mark ends a sentence if white space and then anything but a lower-case letter follows. A mark of Chinese or Japanese
+needs no white space after it. A blank line always ends a sentence. In languages other than English, the number of an
+item, and the number and title of an article, are part of the sentence after them.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _SentenceRules(NamedTuple):
     labels: frozenset[str] = frozenset()
 
     def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
-        """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*).
+        """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*): the period ends no sentence.
 
         The words at the end of ``text_before`` and at the start of ``text_after`` decide.
         """
@@ -83,8 +84,8 @@ class _SentenceRules(NamedTuple):
     def is_number_or_title(self, text: str) -> bool:
         """True if a text is only the number of an item (*7*), or an article's number (*Art. 7*, *Art. 7. Voting*).
 
-        An article's number can have a title after it. ``text`` is what precedes a period that could end a sentence; if
-        True, it does not, and the text is part of the next sentence.
+        A title can follow an article's number. ``text`` precedes a period, which then ends no sentence: the text is
+        part of the next sentence.
         """
         label, *words = text.strip("*_ \n").split() or [""]
         if not words:
@@ -154,7 +155,7 @@ def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[in
 
 
 def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> bool:
-    """True if matched punctuation ends a sentence, rather than an abbreviation, an initial or an embedded quotation.
+    """True if matched punctuation ends a sentence, and does not belong to an abbreviation, an initial or a quotation.
 
     ``rules`` has the abbreviations of the text's language.
     """
@@ -168,6 +169,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
         following = text[match.end() : match.end() + 2].strip()
         # "Really?" he asked: the sentence continues in lower case after a closing quote.
         return mark[-1] not in "\"'”’" or not following[:1].islower()
+    # The mark is a period, which can also belong to the word before it.
     text_after = text[match.end() : match.end() + _MAX_AFTER].lstrip()
     if text_after[:1].islower():
         return False
@@ -188,7 +190,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
 
 
 def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of a span without the white space at its ends; nothing if the span is blank."""
+    """Yield the start and end of a span without the white space at its ends; nothing if the span is blank."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

@@ -1,4 +1,5 @@
-"""Names as users state them: of entities, trees and relations.
+"""Names as users type them: of entities, trees and relations. They are checked and stored with single spaces. The
+*normal form* of a name is case-folded, without accents.
 
 In: a text as typed. Out: the text to store, or an InputError if it is empty or too long; and whether a phrase is
 written as a name.
@@ -41,7 +42,7 @@ def clean_relation(relation: str) -> str:
 
 
 def is_written_as_name(phrase: str) -> bool:
-    """True if a phrase is written as a name, not as a description, a number or a date.
+    """True if a phrase is written as a name ("Bank of England"), not as a description, a number or a date.
 
     All its words except function words and particles (*van*) begin with a digit, or have a capital or a letter of a
     script without capitals. It has at most eight words, and begins with a letter and not with a function word (except
@@ -60,8 +61,8 @@ def is_written_as_name(phrase: str) -> bool:
 def _check_size(form: str, label: str, key: str | None = None) -> None:
     """Raise InputError if a text to store is empty, exceeds ``MAX_ENTITY_KEY_BYTES`` or is not valid text.
 
-    The text is ``key`` or, if ``key`` is None, ``form``, the text as typed. The error has ``label``, which names the
-    argument, and ``form``.
+    ``form`` is the text as typed. ``key`` is its normal form if this is what the limit applies to (None: ``form``).
+    ``label`` names the argument in the error.
     """
     try:
         size = len((form if key is None else key).encode())

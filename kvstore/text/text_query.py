@@ -1,4 +1,6 @@
-"""Full-text queries: words, phrases, and words near each other.
+"""Full-text queries: words, phrases, and words near each other (NEAR). A *phrase* is one or more adjacent words. A
+*string* is a phrase in double quotes. A word matches another one with the same *stem*, unless it is in a string or a
+*prefix* (``pre*``). A *candidate* is a text that may match.
 
 In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, section 3), without columns or ``^``:
 
@@ -281,7 +283,7 @@ class _Parser:
         return [WordPattern(word, is_exact, is_prefix and index == last) for index, word in enumerate(words)]
 
     def _peek(self, offset: int = 0) -> tuple[str, str]:
-        """Return (kind, text) of the token that is ``offset`` tokens after the next one; empty strings at the end."""
+        """Return the kind and text of the token ``offset`` tokens after the next one; empty strings at the end."""
         index = self._index + offset
         return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 

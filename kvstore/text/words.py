@@ -1,12 +1,13 @@
-"""The words of a text, and the terms of the posting lists.
+"""Words of a text, and its *terms*: the stems of its words, which posting lists index. In a script without spaces, such
+as Chinese, terms are *bigrams* of characters, or words found by a *segmenter*. *Normal form* is case-folded, without
+accents. A *technical token* is an option, path or call (``--force``).
 
 In: any text. Out: words in normal form (letters, digits and underscores, see :mod:`.normalize`), and their stems. Every
 word of a name that occurs in a chunk is one of the chunk's terms.
 
 Chinese, Japanese, Thai, Lao, Burmese and Khmer have no spaces between words: each character is a word here. The terms
-of such text are its characters and its bigrams of characters; a question searches for the bigrams, and for a character
-only if it has no neighbor. With a segmenter as the stemmer, the terms are the words that it finds instead of the
-bigrams. Technical tokens, which are recognized by their marks (``--no-owner``, ``/etc/hosts``, ``initdb(1)``,
+of such text are its characters and its bigrams; a question searches for the bigrams, and for a character only if it has
+no neighbor. Technical tokens, which are recognized by their marks (``--no-owner``, ``/etc/hosts``, ``initdb(1)``,
 ``postgresql.conf``, ``c++``), are terms in addition to the words in them, and so are the parts of a word with
 underscores (``max_wal_size``).
 """
@@ -115,9 +116,9 @@ _MARKED_TITLE_PATTERN = compile_lazily(r"[《『]([^《》『』\n]{2,40})[》�
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in normal form, in order; a run without spaces is one word.
+    """Return the words of a text in normal form, in order. A run of a script without spaces is one word.
 
-    :func:`segment_words` also divides such runs.
+    :func:`segment_words` divides such runs into characters.
     """
     return _WORD_PATTERN.findall(fold_text(text))
 
@@ -208,10 +209,7 @@ class QuestionStemmer:
 
 
 def segment_words(text: str) -> list[str]:
-    """Return the words of a text in normal form, in order.
-
-    In a script without spaces between words, each character is a word.
-    """
+    """Return the words of a text in normal form, in order. In a script without spaces, each character is a word."""
     return find_words(fold_text(text))
 
 
@@ -264,8 +262,8 @@ def count_written_words(text: str) -> int:
 def list_search_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
     """Return the words that a search for a text looks up, in normal form and in order, with function words.
 
-    The words are not stemmed: only a Segmenter as ``stem`` changes the result. It splits runs of a script without
-    spaces into words; otherwise, these runs become bigrams of characters, and a character without a neighbor is a word.
+    They are not stemmed. In a script without spaces, they are bigrams of characters, and characters without a neighbor.
+    If ``stem`` is a Segmenter, they are the words that it finds instead.
 
     >>> list_search_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
@@ -276,8 +274,8 @@ def list_search_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
 def _list_folded_search_words(folded: str, stem: Callable[[str], str]) -> list[str]:
     """Return the words that a search for ``folded``, a text in normal form, looks up, in order.
 
-    The words are not stemmed. A Segmenter as ``stem`` splits runs of a script without spaces into words, except single
-    characters that can be function words; otherwise, these runs become bigrams of characters.
+    They are not stemmed. If ``stem`` is a Segmenter, the words that it finds replace the bigrams, except single
+    characters that can be function words.
     """
     if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)
@@ -298,8 +296,7 @@ def list_content_words(
 ) -> list[str]:
     """Return the words that a search for a text looks up, without function words, in normal form and in order.
 
-    The words are not stemmed. A Segmenter as ``stem`` splits runs of a script without spaces into words; otherwise,
-    these runs become bigrams of characters.
+    They are not stemmed. If ``stem`` is a Segmenter, the words that it finds replace the bigrams.
 
     >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
@@ -311,14 +308,12 @@ def list_content_words(
 
 
 def is_bigram(word: str) -> bool:
-    """True if a search word is a bigram: two characters of a script without spaces."""
+    """True if a search word is two characters of a script without spaces."""
     return len(word) == 2 and not word.isascii() and _UNSPACED_RUN_PATTERN.fullmatch(word) is not None
 
 
 def can_cross_words(word: str) -> bool:
-    """True if a search word is a bigram with a character of a function word.
-
-    Its two characters can then belong to different words.
+    """True if a search word is a bigram whose characters can belong to different words: one can be a function word.
 
     >>> can_cross_words("黎和"), can_cross_words("巴黎")
     (True, False)
@@ -329,7 +324,7 @@ def can_cross_words(word: str) -> bool:
 def split_written_words(text: str) -> list[str]:
     """Return the words of a text as written (not in normal form), in order.
 
-    In a script without spaces between words, each character is a word.
+    In a script without spaces, each character is a word.
     """
     return find_words(text)
 
@@ -362,19 +357,15 @@ def find_reference_numbers(text: str) -> list[str]:
 
 
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms of a text (the stems of its words) in order, with repetitions.
-
-    ``stem`` maps a word to its stem. A Segmenter instead splits runs of a script without spaces into words; otherwise,
-    these runs become bigrams of characters.
-    """
+    """Return the terms of a text in order, with repetitions. ``stem`` maps a word to its stem, or is a Segmenter."""
     return [stem(word) for word in list_search_words(text, stem)]
 
 
 def list_guaranteed_terms(name: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms (stems of words) that every text with ``name`` has among its terms, in order.
+    """Return terms that every text with ``name`` has among its terms, in order.
 
-    For a script without spaces and a segmenter, these are single characters. A word that the segmenter finds in a text
-    can begin inside the name and end outside it.
+    If ``stem`` is a Segmenter, these are single characters, because a word that it finds in a text can begin inside the
+    name and end outside it.
     """
     return list_terms(name, stem) if not isinstance(stem, Segmenter) else [stem(word) for word in segment_words(name)]
 
@@ -410,15 +401,14 @@ def detect_word_language(words: Iterable[str], likely_language: str | None = Non
 
 @lru_cache(maxsize=64)
 def get_function_words(language: str | None) -> frozenset[str]:
-    """Return the function words of a language (None: unknown), and of English, which occur in all texts; cached."""
+    """Return the function words of a language (None: unknown), and of English, which occur in any text. Cached."""
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms (stems of words) of a text without its function words, in order.
+    """Return the terms of a text without its function words, in order; all its terms if it has only function words.
 
-    If the text has only function words, return all its terms. Function words of the detected language and of English
-    are omitted.
+    Function words of the detected language and of English are omitted.
     """
     words = list_search_words(text, stem)
     function_words = get_function_words(detect_word_language(words))
@@ -430,28 +420,24 @@ def list_informative_words(
 ) -> list[str]:
     """Return the words in a question or a part of it, in order, without function words and request words.
 
-    Request words, such as *explain*, *describe* and *find*, say nothing about the subject. The words are not stemmed,
-    but a Segmenter as ``stem`` splits runs of scripts without spaces into words.
+    Request words, such as *explain*, *describe* and *find*, say nothing about the subject. The words are not stemmed.
+    If ``stem`` is a Segmenter, the words that it finds replace the bigrams.
     """
     return [word for word in list_content_words(text, function_words, stem) if word not in _QUESTION_WORDS]
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the stems of the words in a question, or a part of it, that say what the question is about.
-
-    These are the words without function words and words of requests, such as *explain* and *describe*.
-    """
+    """Return the terms of a question, or a part of it, without function words and request words such as *explain*."""
     return set(map(stem, list_informative_words(text, stem=stem)))
 
 
 def count_text_terms(
     text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset(), technical: bool = False
 ) -> dict[str, int]:
-    """Count the occurrences of each term (stem of a word) of a text, in order of first occurrence.
+    """Count the occurrences of each term of a text, in order of first occurrence.
 
     Words in ``excluded`` are not counted. If ``technical``, technical tokens (``--no-owner``) and the parts of words
-    with underscores count as well. If ``stem`` is a Segmenter, its words come last and replace the bigrams of
-    characters.
+    with underscores count as well. If ``stem`` is a Segmenter, its words come last and replace the bigrams.
     """
     folded = fold_text(text)
     counts = count_terms(folded, stem, excluded, technical)
@@ -468,7 +454,7 @@ def count_text_terms(
 def count_chunk_terms(
     title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]
 ) -> dict[str, int]:
-    """Count the terms (stems of words) of a chunk's text, its document's title and the headings above it together.
+    """Count the terms of a chunk's text, its document's title and the headings above it together, by term.
 
     They include technical tokens and the parts of words with underscores.
     """
@@ -480,7 +466,7 @@ def count_chunk_terms(
 
 @lru_cache(maxsize=64)  # adjacent chunks share headings
 def count_heading_terms(headings: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """Count the terms (stems of words) of the title of a document and the headings above a chunk together.
+    """Count the terms of the title of a document and the headings above a chunk together, by term.
 
     ``headings`` begin with the title; equal headings count once. Cached, so the caller must not modify the result.
     """
