@@ -372,7 +372,7 @@ class _Checker:
         entity, spelling and kind of name, for the check of the entities.
         """
         if isinstance(fact, DocumentFact):  # its records are keyed by the id of the document
-            for row_key, _ in self._state.lmdb.scan(fact.tables[0]):
+            for row_key, _ in self._state.lmdb.scan(fact.row_table):
                 document = U64.unpack(row_key)[0]
                 if document not in self._sizes:
                     yield f"{fact.plural} are stored for document {document}, which does not exist"

@@ -31,7 +31,7 @@ def dump(state: State) -> DumpTables:
         **_dump_forest(state, logical),
     }
     for fact in list_stated_fact_kinds():
-        tables[fact.tables[0]] = [(key, *fact.to_line(key, value).values()) for key, value in fact.scan(state)]
+        tables[fact.row_table] = [(key, *fact.to_line(key, value).values()) for key, value in fact.scan(state)]
     for structure in list_structures():
         rows_by_table = structure.dump(state.get_part(structure), logical)
         tables.update((name, list(rows)) for name, rows in rows_by_table.items())

@@ -453,7 +453,7 @@ def list_present_fact_kinds(state: State) -> list[DocumentFact[Any]]:
         """True if a table of the state is not empty."""
         return next(state.lmdb.scan(table), None) is not None
 
-    kinds = [TRIPLES] if has_records(TRIPLES.tables[0]) else []  # no system declares them
+    kinds = [TRIPLES] if has_records(TRIPLES.row_table) else []  # no system declares them
     return [*kinds, *(fact for fact in registry.list_stored_facts(has_records) if isinstance(fact, DocumentFact))]
 
 
@@ -461,7 +461,7 @@ def iter_document_facts(state: State, *documents: DocumentRecord) -> Iterator[tu
     """Yield the facts about documents, such as their triples, as (kind of fact, document key, value)."""
     row_keys = [records.encode_u64(record.id) for record in documents]
     for kind in list_present_fact_kinds(state):
-        for row_key, row in zip(row_keys, state.lmdb.get_many(kind.tables[0], row_keys), strict=True):
+        for row_key, row in zip(row_keys, state.lmdb.get_many(kind.row_table, row_keys), strict=True):
             if row is not None:
                 yield kind, *kind.read(state, row_key)
 

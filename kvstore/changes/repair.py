@@ -115,7 +115,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
 
 def _describe_lost_pages(snapshot: ReadTransaction) -> Iterator[str]:
     """Yield a sentence for each damaged page whose records cannot be rebuilt."""
-    fact_tables = [fact.tables[0] for fact in facts.list_fact_kinds()]
+    fact_tables = [fact.row_table for fact in facts.list_fact_kinds()]
     for table in dict.fromkeys([tables.RECENT, *fact_tables, tables.INDEXES, tables.WRITTEN]):
         for damage in snapshot.describe_damaged_pages(table):
             yield f"records of table {table}: {damage}; restore a backup, or put the missing records again"
@@ -127,6 +127,11 @@ class _OldDocument(NamedTuple):
     record: DocumentRecord
     extracted: ExtractedDocument
     vectors: Matrix | None
+
+    @property
+    def vectors_by_space(self) -> dict[str, Matrix]:
+        """The vectors of its chunks, by vector space; empty if they cannot be read."""
+        return {} if self.vectors is None else {CHUNK_VECTORS.name: self.vectors}
 
 
 class _Rebuilder:
@@ -321,46 +326,41 @@ class _Rebuilder:
 
     def _prepare_documents(self, batch: Sequence[_OldDocument]) -> list[PendingDocument]:
         """Return the documents of a batch with all their vectors, old or embedded now, and count them in the report."""
-        # For each document and by vector space: the old vectors of its chunks, and the texts without such vectors.
-        old_vectors: list[dict[str, Matrix]] = []
+        # For each document and by vector space, the texts without an old vector of a chunk.
         missing_texts: list[dict[str, Sequence[str]]] = []
         # The old vectors of derived texts, such as sentences; they are not embedded again.
         reusable_vectors: dict[tuple[str, str], Matrix] = {}
-        for record, extracted, chunk_vectors in batch:
-            old_document_vectors = {} if chunk_vectors is None else {CHUNK_VECTORS.name: chunk_vectors}
-            context_facts = self._read_context_facts(record) if chunk_vectors is None else {}
-            document_texts = collect_missing_texts(
-                extracted, old_document_vectors, self._settings, self._derivations, context_facts
+        for document in batch:
+            context_facts = self._read_context_facts(document.record) if document.vectors is None else {}
+            texts_by_space = collect_missing_texts(
+                document.extracted, document.vectors_by_space, self._settings, self._derivations, context_facts
             )
-            old_vectors.append(old_document_vectors)
-            missing_texts.append(document_texts)
-            reusable_vectors.update(self._read_old_vectors(record.key, set(chain(*document_texts.values()))))
+            missing_texts.append(texts_by_space)
+            texts = set(chain(*texts_by_space.values()))
+            reusable_vectors.update(self._read_old_vectors(document.record.key, texts))
         new_vectors = collect_vectors(missing_texts, self._embed, reusable_vectors)
-        pending_documents: list[PendingDocument] = []
-        for (record, extracted, chunk_vectors), old_document_vectors, new_document_vectors in zip(
-            batch, old_vectors, new_vectors, strict=True
-        ):
-            has_old_chunk_vectors = chunk_vectors is not None
-            pending_documents.append(
-                PendingDocument(
-                    content=extracted,
-                    vectors={**old_document_vectors, **new_document_vectors},
-                    own_vectors=record.own_vectors and has_old_chunk_vectors,
-                    origin=record.origin,
-                    changed_at=record.changed_at,
-                )
-            )
-            self._report.documents += 1
-            self._report.chunks += len(extracted.chunks)
-            self._report.embedded += 0 if has_old_chunk_vectors else len(extracted.chunks)
-        return pending_documents
+        return [self._prepare_document(*item) for item in zip(batch, new_vectors, strict=True)]
+
+    def _prepare_document(self, document: _OldDocument, new_vectors: Mapping[str, Matrix]) -> PendingDocument:
+        """Return a document with its old vectors and ``new_vectors``, by vector space, and count it in the report."""
+        has_old_chunk_vectors = document.vectors is not None
+        self._report.documents += 1
+        self._report.chunks += len(document.extracted.chunks)
+        self._report.embedded += 0 if has_old_chunk_vectors else len(document.extracted.chunks)
+        return PendingDocument(
+            content=document.extracted,
+            vectors={**document.vectors_by_space, **new_vectors},
+            own_vectors=document.record.own_vectors and has_old_chunk_vectors,
+            origin=document.record.origin,
+            changed_at=document.record.changed_at,
+        )
 
     def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """Yield the key and the value of each readable fact of a kind, such as edges; report others as lost.
 
         A fact about a document is lost if the document is not among ``documents``, the documents of the rebuilt store.
         """
-        for row_key, _ in self._old_state.lmdb.scan(fact.tables[0]):
+        for row_key, _ in self._old_state.lmdb.scan(fact.row_table):
             description = fact.describe_row(row_key)
             key_and_value = self._try_read(description, fact.read, self._old_state, row_key)
             if key_and_value is None:

@@ -23,7 +23,7 @@ def collect_statistics(state: State, file_statistics: Any) -> dict[str, int | fl
     figures: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
     figures["temperature"] = counters.hits
     figures["trees"] = sum(1 for _ in state.forest.iter_trees())
-    figures.update({fact.statistic_name: state.lmdb.count(fact.tables[0]) for fact in list_stated_fact_kinds()})
+    figures.update({fact.statistic_name: state.lmdb.count(fact.row_table) for fact in list_stated_fact_kinds()})
     figures["ingested_files"] = state.lmdb.count(tables.INGESTED_FILES)
     for structure in list_structures():
         counts = structure.compute_statistics(state.get_part(structure))

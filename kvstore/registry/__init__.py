@@ -336,7 +336,7 @@ def list_stored_facts(has_records: Callable[[str], bool]) -> list[StatedFact[Any
     A system without such facts is not imported.
     """
     systems = _iter_needed_systems(lambda manifest: any(map(has_records, manifest.fact_tables)))
-    return [fact for system in systems for fact in system.facts if has_records(fact.tables[0])]
+    return [fact for system in systems for fact in system.facts if has_records(fact.row_table)]
 
 
 @cache_list

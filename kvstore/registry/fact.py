@@ -76,6 +76,11 @@ class Fact(ABC, Generic[Key, Value]):
     fields: ClassVar[Fields]
     tables: tuple[str, ...]
 
+    @property
+    def row_table(self) -> str:
+        """The table with one row per fact."""
+        return self.tables[0]
+
     @abstractmethod
     def scan(self, state: State) -> Iterator[tuple[Key, Value]]:
         """Yield the key and the value of each stored fact of this kind, in key order."""
@@ -122,7 +127,7 @@ class Fact(ABC, Generic[Key, Value]):
         A comment is a pair (text with placeholders, their values), like a statement. By default, there is one comment
         with the number of facts, if there are any.
         """
-        num_facts = state.lmdb.count(self.tables[0])
+        num_facts = state.lmdb.count(self.row_table)
         if num_facts:
             pronoun = "it" if num_facts == 1 else "them"
             yield f"the dump omits {self.format_count(num_facts)}; use EXPORT TO to keep {pronoun}", ()
@@ -142,7 +147,7 @@ class StatedFact(Fact[Key, Value]):
     @property
     def statistic_name(self) -> str:
         """The name under which SHOW STATS counts the facts of this kind: the name of their first table."""
-        return self.tables[0]
+        return self.row_table
 
     def estimate_size(self, value: Value) -> int:
         """Return the estimated memory of a pending value, measured in chunks; by default 1."""
@@ -252,7 +257,7 @@ class DocumentFact(StatedFact[str, Value]):
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:
         """Yield the document key and the value of each fact, in order of the keys."""
-        row_keys = [row_key for row_key, _ in state.lmdb.scan(self.tables[0])]
+        row_keys = [row_key for row_key, _ in state.lmdb.scan(self.row_table)]
         # A row key is a document id, but the facts are sorted by the key of their document.
         row_keys.sort(key=lambda row_key: state.documents.get(records.U64.unpack(row_key)[0]).key)
         return (self.read(state, row_key) for row_key in row_keys)
@@ -260,27 +265,27 @@ class DocumentFact(StatedFact[str, Value]):
     def read(self, state: State, row_key: bytes) -> tuple[str, Value]:
         """Return the document key and the value of a row, whose key is the document id."""
         key = state.documents.get(records.U64.unpack(row_key)[0]).key
-        row = state.lmdb.get(self.tables[0], row_key) or b""  # a missing row fails its checksum
-        return key, self.parse_fields(*records.unpack(row, self.tables[0], row_key))
+        row = state.lmdb.get(self.row_table, row_key) or b""  # a missing row fails its checksum
+        return key, self.parse_fields(*records.unpack(row, self.row_table, row_key))
 
     def find(self, state: State, key: str) -> Value | None:
         """Return the value stated about the document with this key, or None if nothing is stated."""
         row_key = _make_row_key(state, key)
-        if state.lmdb.get(self.tables[0], row_key) is None:
+        if state.lmdb.get(self.row_table, row_key) is None:
             return None
         _, value = self.read(state, row_key)
         return value
 
     def remove(self, context: ChangeContext, key: str, value: Value) -> None:
         """Delete the fact about the document with this key from the table that has a row for each document."""
-        context.write.delete(self.tables[0], _make_row_key(context.state, key))
+        context.write.delete(self.row_table, _make_row_key(context.state, key))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:
         """Store the value stated about the document with this key, in the table with a row for each document.
 
         The fields have names as they were stated, so the ``ids`` of entities are not needed.
         """
-        context.write.put(self.tables[0], _make_row_key(context.state, key), records.pack(self.to_fields(value)))
+        context.write.put(self.row_table, _make_row_key(context.state, key), records.pack(self.to_fields(value)))
 
 
 def _make_row_key(state: State, key: str) -> bytes:

@@ -337,7 +337,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
 
         The comment is a pair (text, values of its parameters), like a statement; it has no parameters.
         """
-        num_documents = state.lmdb.count(self.tables[0])
+        num_documents = state.lmdb.count(self.row_table)
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"
             yield f"the dump omits the {self.name} written for {documents}; use EXPORT TO to keep them", ()
