@@ -40,7 +40,7 @@ from kvstore.registry import chunk_selection as chunk_choice
 from kvstore.registry import get_written_facts
 from kvstore.registry.chunked_text import load_chunked_text
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
-from kvstore.systems.sprag.written_context import WRITTEN_CONTEXT, build_context_headers
+from kvstore.systems.sprag.written_context import WRITTEN_CONTEXT
 from kvstore_shell.cli import run
 from kvstore_shell.progress import ProgressLine
 
@@ -639,7 +639,12 @@ def list_headers(store: kvstore.Store, key: str) -> list[str]:
     with store.state() as state:
         record = state.documents.find_by_key(key)
         assert record is not None
-        return build_context_headers(WRITTEN_CONTEXT.find(state, key), load_chunked_text(state, record, {}))
+        value = WRITTEN_CONTEXT.find(state, key)
+        return (
+            [""] * record.chunk_count
+            if value is None
+            else WRITTEN_CONTEXT.build_contexts(value, load_chunked_text(state, record, {}))
+        )
 
 
 def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: Server) -> None:

@@ -170,9 +170,8 @@ def _select_best_paths(graph: UnitGraph, extensions: _Extensions, beam: Beam, sc
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
     """Yield the extensions of a path: for each of its last ``entities``, the units nearest to the rest of the question.
 
-    A unit is a sentence with a vector. The rest is the question's vector minus ``beam.discount`` times the sum of the
-    vectors of the path's units. Their content is therefore not searched for again (CUE-RAG, Algorithm 3). Units on the
-    path are skipped.
+    The rest is the question's vector minus ``beam.discount`` times the sum of the vectors of the path's units. Their
+    content is therefore not searched for again (CUE-RAG, Algorithm 3). Units on the path are skipped.
     """
     for entity, rows in graph.get_entity_rows(entities).items():
         for row in path.rows:

@@ -1,6 +1,6 @@
 """Strategy ``cue``: paths from the names in a question over units and entities to chunks (CUE-RAG, Q-Iter). A *unit* is
 a sentence with its own vector; its *row* is its number in the graph. A *hop* goes from an entity to a unit that
-mentions it. *Anchors* are the entities and units at which paths start.
+mentions it. *Anchors* are entities and units at which paths start.
 
 Each name in the question has its own beam, and the units nearest to the question share one. In a single beam, names
 would compete and some would lose all their paths. The score of a chunk is the score of the best path through it, as a

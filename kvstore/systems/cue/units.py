@@ -1,6 +1,6 @@
 """The units of a state: their spans, texts and vectors, and the entities that they mention. A *unit* is a sentence,
 clause, list item or table row with its own vector, or a statement that a model wrote instead. A chunk's *ordinal* is
-its number in its document; a unit's *number* counts in chunk or document.
+its number in its document, from 0.
 
 In: a state. Out: :class:`Units`, by ``state.get_part(UNITS)``. The edges between units and entities are not stored, but
 computed from the mentions of a chunk that lie in the unit's span, and from the document's title.
@@ -157,7 +157,7 @@ class Units:
 
     @property
     def is_present(self) -> bool:
-        """True if the store has the ``units`` index, which stores sentences with vectors."""
+        """True if the store has the ``units`` index."""
         return self._derivation is not None
 
     @property
@@ -255,7 +255,7 @@ class Units:
     def find_units_mentioning(
         self, entity: int, units: Sequence[StoredUnit], is_always_capitalized: bool = False
     ) -> list[StoredUnit]:
-        """Return the ``units`` (sentences or clauses of one chunk) that mention an entity in their own text.
+        """Return the ``units``, all of one chunk, that mention an entity in their own text.
 
         Mentions in lower case do not count. With ``is_always_capitalized``, the chunk has no mentions in lower case, so
         the text is not read.
@@ -270,7 +270,7 @@ class Units:
         return [unit for unit in units if any(_is_within(name_span, _list_spans(unit)) for name_span in name_spans)]
 
     def _get_document_units(self, document: int) -> _DocumentUnits:
-        """Return the sentences and clauses (units) of a document, from the cache if possible."""
+        """Return the units of a document, from the cache if possible."""
         return self._load_document_units([document])[document]
 
     def _load_document_units(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:

@@ -36,14 +36,14 @@ def match_triples(
 ) -> list[TripleMatch]:
     """Return the matches of the ``limit`` (None: all) ``triples`` that match the question best, best first.
 
-    This is the query-to-triple step of HippoRAG 2 (section 3.2), by words instead of vectors. A triple is (subject,
-    relation, object). Triples of the same names are one match, with the score of the best. The score is the sum of the
-    rarities (IDF) of the question's terms that occur in the triple; ``rarities`` maps each term to its rarity. Triples
-    without a term from the question are omitted. ``stem`` stems the words of triples.
+    This is the query-to-triple step of HippoRAG 2 (section 3.2), by words instead of vectors. Triples of the same names
+    are one match, with the score of the best. The score is the sum of the rarities (IDF) of the question's terms that
+    occur in the triple; ``rarities`` maps each term to its rarity. Triples without a term from the question are
+    omitted. ``stem`` stems the words of triples.
     """
     scores: dict[tuple[str, str], float] = {}
-    for subject, predicate, object_name in triples:
-        terms = set(list_content_terms(f"{subject} {predicate} {object_name}", stem))
+    for subject, relation, object_name in triples:
+        terms = set(list_content_terms(f"{subject} {relation} {object_name}", stem))
         score = math.fsum(rarities.get(term, 0.0) for term in terms)
         if score > 0:
             scores[subject, object_name] = max(score, scores.get((subject, object_name), 0.0))

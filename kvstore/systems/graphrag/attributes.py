@@ -114,9 +114,8 @@ def _find_new_edges(
 ) -> tuple[IntArray, IntArray]:
     """Return the codes and the weights of edges from nodes to similar nodes, at most ``max_neighbors`` per node.
 
-    The code of an edge (first, second) is first * number of nodes + second, so pairs can be compared as numbers.
-    ``edge_codes`` are the codes of the existing edges, which are not returned. ``vectors`` has the unit vector of each
-    node, and the cosine of a new edge exceeds ``min_cosine``.
+    ``edge_codes`` are the codes of the existing edges, which are not returned; a code is one number for a pair of
+    nodes. ``vectors`` has the unit vector of each node, and the cosine of a new edge exceeds ``min_cosine``.
     """
     count = len(vectors)
     # Some of the nearest are already joined by edges, so more are needed than are added (-1: no more neighbors).

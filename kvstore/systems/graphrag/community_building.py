@@ -67,9 +67,7 @@ class CommunityTree:
         members_by_level = []
         for level, node_communities in enumerate(self.partitions):
             weights = _sum_inner_weights(self.graph.edges, node_communities)
-            # A partition repeats coarser communities that the level does not split.
-            is_of_level = (node_communities != NO_COMMUNITY) & (self.levels[node_communities] == level)
-            members = np.flatnonzero(is_of_level)
+            members = np.flatnonzero(_mask_level(node_communities, self.levels, level))
             members_by_level.append((node_communities[members], members, weights[members]))
         if not members_by_level:
             empty = np.empty(0, np.int64)
@@ -77,6 +75,15 @@ class CommunityTree:
         communities, nodes, weights = (np.concatenate(column) for column in zip(*members_by_level, strict=True))
         order = np.lexsort((nodes, -weights, communities))
         return communities[order], nodes[order], weights[order]
+
+
+def _mask_level(node_communities: IntArray, community_levels: IntArray, level: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of the nodes whose community is of a level.
+
+    ``node_communities`` is the partition of that level, which repeats the coarser communities that it does not split.
+    """
+    mask: npt.NDArray[np.bool_] = (node_communities != NO_COMMUNITY) & (community_levels[node_communities] == level)
+    return mask
 
 
 def _sum_inner_weights(edges: Edges, node_communities: IntArray) -> IntArray:
@@ -204,8 +211,7 @@ def _compute_community_vectors(partitions: Partition, community_levels: IntArray
     equal_masses = np.ones(len(vectors), np.int64)
     for level, node_communities in enumerate(partitions):
         communities = np.flatnonzero(community_levels == level)
-        # A partition repeats coarser communities that the level does not split; their vectors are computed already.
-        is_of_level = (node_communities != NO_COMMUNITY) & (community_levels[node_communities] == level)
+        is_of_level = _mask_level(node_communities, community_levels, level)
         groups = np.where(is_of_level, node_communities, NO_COMMUNITY)
         community_vectors[communities] = compute_centroids(groups, count, vectors, equal_masses)[communities]
     return community_vectors

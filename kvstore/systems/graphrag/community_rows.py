@@ -126,8 +126,7 @@ def _find_first_members(tree: CommunityTree) -> list[int]:
 def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
     """Return, by community, the chunks whose home it is, as a flat list: chunk, share, chunk, share, …
 
-    The home of a chunk is found level by level, as the community in which its names have the most weight. The share is
-    the fraction of the names' weight there, in ten thousandths. The largest share comes first.
+    A share is in ten thousandths; the largest comes first.
     """
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))

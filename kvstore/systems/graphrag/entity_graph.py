@@ -295,8 +295,7 @@ def compute_edge_weights(num_nodes: int, cooccurrences: Edges, links: Edges, deg
     """Return the strongest edges of each of ``num_nodes`` nodes, normalized by the degrees of both ends.
 
     The weight of an edge is the sum of its weights in ``cooccurrences`` and ``links``, divided by the square root of
-    the product of the ends' degrees. A degree is the number of chunks of a node. Weights are integers in units of
-    2^-16.
+    the product of the ends' degrees. Weights are integers in units of 2^-16.
     """
     nonempty_edges = (edges for edges in (cooccurrences, links) if len(edges.first))
     coded_edges = [(edges.first * num_nodes + edges.second, edges.weights) for edges in nonempty_edges]

@@ -1,6 +1,6 @@
 """Strategy ``global``: what the communities of the whole store say about a question (GraphRAG, global search). A
 *community* is a group of related entities; its *report* has the main sentences about it. *Unassigned* chunks are in no
-community, or newer than the communities; they get one report together.
+community, or newer than the communities; they share one report.
 
 *Selection* descends the tree of communities (microsoft/graphrag, dynamic community selection). It starts at the
 coarsest and goes on to each child that scores at least as high as its parent. An overview question stays with the

@@ -1,6 +1,6 @@
 """Requests of ``global`` to the tree of communities: chunks outside the communities, and scored communities. A
 community is *allowed* if it has a chunk of a document that matches the query's condition. A *newer* chunk was added
-after the build. A *term* is a stemmed word; its *rarity* is its IDF weight.
+after the build. A *term* is a stemmed word; its *rarity* is its IDF.
 
 In: the chunks near a question, or communities whose children are requested. Out: which chunks belong to no community,
 or are newer than the communities; and the children with chunks that the query allows, with their scores for the

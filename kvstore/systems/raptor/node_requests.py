@@ -80,8 +80,8 @@ class ChunkAncestorsRequest(ReadRequest[AncestorNodes]):
     def fetch(self, state: State) -> AncestorNodes:
         """Return the request's chunks, and the abstracts and topics above them, with their cosines with the question.
 
-        These are the nodes of RAPTOR's collapsed tree (section 3). Abstracts summarize chunks of one document, and
-        topics chunks from all documents. Topics with too many chunks are omitted, but ``node_count`` includes them.
+        These are the nodes of RAPTOR's collapsed tree (section 3). Topics with too many chunks are omitted, but
+        ``node_count`` includes them.
         """
         reader = _NodeReader(state)
         distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order
@@ -138,10 +138,7 @@ class ChildNodesRequest(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the distinct children of tree nodes, with their cosines with the question.
-
-        The nodes are abstracts or topics.
-        """
+        """Return the distinct children of abstracts and topics, with their cosines with the question."""
         reader = _NodeReader(state)
         reader.load_abstracts(node.id.number for node in self.parents if node.id.kind == "abstract")
         distinct_children = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
@@ -171,7 +168,7 @@ class NodeHitsRequest(ReadRequest[list[Hit | None]]):
         """Return the hit of each node, in order, still without a rank.
 
         The hit is None for a topic of more than ``_MAX_TOPIC_CHUNKS`` chunks, and for a topic whose source documents
-        have all been deleted. An abstract is a summary of chunks of one document.
+        have all been deleted.
         """
         reader = _NodeReader(state)
         hits = {  # by node id
@@ -223,7 +220,7 @@ class _NodeReader:
     def find_topics(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return the topics above each chunk, from both trees.
 
-        Topics of similar content come first, then topics of related content (sentences about the same entities).
+        Topics of similar content come first, then topics of related content, which group sentences about one entity.
         """
         if self._topics is None:
             return [[] for _ in chunks]

@@ -243,12 +243,13 @@ class TopicTree(_SummarizedTree):
         for topic_index in range(len(level)):
             parent = self._find_parent(level_index, topic_index)
             if level_index:
-                members = self._list_child_topics(level_index, topic_index)
-                yield TopicDraft(level_index, members, level.item_indexes[topic_index].tolist(), parent)
+                child_topics = self._list_child_topics(level_index, topic_index)
+                chunk_indexes = level.item_indexes[topic_index].tolist()
+                yield TopicDraft(level_index, members=child_topics, chunk_indexes=chunk_indexes, parent=parent)
             else:
                 assert self._leaf_chunk_indexes is not None
                 chunk_indexes = self._leaf_chunk_indexes[topic_index].tolist()
-                draft = TopicDraft(0, chunk_indexes, chunk_indexes, parent)
+                draft = TopicDraft(0, members=chunk_indexes, chunk_indexes=chunk_indexes, parent=parent)
                 summarize_from_chunks(self._chunks, draft)
                 yield draft
 
@@ -277,9 +278,10 @@ class RelatedTree(_SummarizedTree):
         for topic_index in range(len(level)):
             leaves = [self._leaves[leaf] for leaf in level.item_indexes[topic_index].tolist()]
             chunk_indexes = sorted({chunk_index for leaf in leaves for chunk_index in leaf.chunk_indexes})
-            draft = TopicDraft(level_index, chunk_indexes, chunk_indexes, self._find_parent(level_index, topic_index))
+            members = self._list_child_topics(level_index, topic_index) if level_index else chunk_indexes
+            parent = self._find_parent(level_index, topic_index)
+            draft = TopicDraft(level_index, members, chunk_indexes, parent)
             if level_index:
-                draft.members = self._list_child_topics(level_index, topic_index)
                 largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.chunk_indexes))[:_MAX_NAMES]
                 draft.entities = [leaf.entities[0] for leaf in largest_leaves]
             else:

@@ -194,10 +194,7 @@ class Topics:
         return [[*leaves, *self._list_ancestors(leaves[:1])] for leaves in leaves_by_chunk]
 
     def find_related_topics(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, the topics of related content that contain it: of level 0, then their ancestors.
-
-        A topic of related content consists of sentences about the same entities.
-        """
+        """Return, for each chunk, the topics of related content that contain it: of level 0, then their ancestors."""
         topics_by_chunk = []
         for chunk, stored_leaves in zip(chunks, self.trees.find_leaves(chunks, in_related_tree=True), strict=True):
             # A chunk newer than the topics belongs to the topics of the entities that it mentions.
@@ -212,8 +209,7 @@ class Topics:
     def get_title(self, topic: int) -> str:
         """Return the title that a language model wrote for a topic, else words or names that its members share.
 
-        Empty if none of these still exist. Names are used for topics of related content (sentences about the same
-        entities), and words for the others.
+        Empty if none of these still exist. Names are used for topics of related content, and words for the others.
         """
         model_text = self.get_written_text(topic)
         if model_text is not None and "title" in model_text.value:

@@ -52,8 +52,28 @@ class _WrittenContext(WrittenFact):
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
     def build_contexts(self, value: ModelTexts, document: ChunkedText) -> list[str]:
-        """Return, for each chunk, the lines in ``value`` about its document and section; "" if there are none."""
-        return build_context_headers(value, document)
+        """Return the context of each chunk, as lines to put before its text; "" for a chunk without context.
+
+        The lines are the sentences in ``value`` about the document and about the section. The written title is the
+        first line if the document has no title of its own.
+        """
+        document_lines: list[str] = []
+        document_texts = value.get_texts(_build_document_passage(document).digest)
+        if document_texts is not None:
+            title, sentence, *_ = document_texts.texts
+            document_lines = [sentence] if document.title else [title, sentence]
+        section_texts = {
+            section: value.get_texts(passage.digest) for section, passage in _iter_section_passages(document)
+        }
+        contexts = []
+        for chunk in document.chunks:
+            lines = list(document_lines)
+            texts_about_section = section_texts.get(chunk.section)
+            if texts_about_section is not None:
+                _, sentence, *_ = texts_about_section.texts  # the title and the sentence
+                lines.append(sentence)
+            contexts.append("\n".join(lines))
+        return contexts
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
         """Return the JSON Schema of a title and a sentence about a passage; ``max_chars`` has no effect."""
@@ -109,32 +129,6 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
 def _truncate_text(text: bytes, max_bytes: int) -> str:
     """Decode at most the first ``max_bytes`` bytes of a text, without a truncated last character."""
     return text[:max_bytes].decode(errors="ignore")
-
-
-def build_context_headers(value: ModelTexts | None, document: ChunkedText) -> list[str]:
-    """Return the context of each chunk, as lines to put before its text; "" for a chunk without context.
-
-    The lines are the sentences that a model wrote about the document and about the section (AutoContext of spRAG). The
-    written title is the first line if the document has no title of its own. ``value`` has the model's texts about the
-    document (None: it wrote none).
-    """
-    if value is None:
-        return [""] * len(document.chunks)
-    document_lines: list[str] = []
-    document_texts = value.get_texts(_build_document_passage(document).digest)
-    if document_texts is not None:
-        title, sentence, *_ = document_texts.texts
-        document_lines = [sentence] if document.title else [title, sentence]
-    section_texts = {section: value.get_texts(passage.digest) for section, passage in _iter_section_passages(document)}
-    headers = []
-    for chunk in document.chunks:
-        lines = list(document_lines)
-        texts_about_section = section_texts.get(chunk.section)
-        if texts_about_section is not None:
-            _, sentence, *_ = texts_about_section.texts  # the title and the sentence
-            lines.append(sentence)
-        headers.append("\n".join(lines))
-    return headers
 
 
 #: The context that models write for documents and sections; EXTRACT context has a model write it.
