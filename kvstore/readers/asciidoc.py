@@ -124,7 +124,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _AsciiDocParser:
-    """The parser of one file; ``meta`` has its author and date, ``descriptions`` its ``description`` attributes."""
+    """The parser of one file; ``meta`` has its author and date, ``descriptions`` its ``description`` attributes.
+    ``_open_markers`` are the markers of the lists around the current line, and ``_footnotes`` the texts of footnotes.
+    """
 
     def __init__(self) -> None:
         """Prepare to parse a file; only the predefined attributes are set."""

@@ -147,7 +147,6 @@ def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> 
 
 class _Moment:
     """A day, or a time on a day.
-
     ``day`` is a date, or a datetime if the time is known. ``zone`` is the name of its time zone, or an empty string.
     """
 

@@ -67,7 +67,9 @@ _WRAPPER_TAGS = frozenset(
 
 
 class DocxBody:
-    """The body of one python-docx document; ``title`` is the first paragraph styled as title or level-one heading."""
+    """The body of one python-docx document; ``title`` is the first paragraph styled as title or level-one heading.
+    A *note* is a footnote or an endnote. A *numbering* has the number format and the counter of each level of a list.
+    """
 
     def __init__(self, document: Any) -> None:
         """Read the styles, notes and list numberings of a Word document, which python-docx has opened."""
@@ -240,14 +242,17 @@ class DocxBody:
             format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
         # The style can be deeper than the numbering: items of the style "List Bullet 2" are on the second level.
         visible_depth = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
-        # An item restarts the numbering of the deeper levels.
-        for counter_identifier, counter_level in list(self._counters):
-            if counter_identifier == identifier and counter_level > level:
-                del self._counters[counter_identifier, counter_level]
+        self._restart_deeper_levels(identifier, level)
         if format in ("bullet", "none"):
             return visible_depth, "-"
         self._counters[identifier, level] = self._counters.get((identifier, level), 0) + 1
         return visible_depth, f"{self._counters[identifier, level]}."
+
+    def _restart_deeper_levels(self, identifier: str, level: int) -> None:
+        """Remove the counters of the levels below ``level`` in a numbering, because an item restarts their numbers."""
+        for counter_identifier, counter_level in list(self._counters):
+            if counter_identifier == identifier and counter_level > level:
+                del self._counters[counter_identifier, counter_level]
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
         """Return a builder with the text, code, formulas and note marks of a paragraph, and its emphasis.

@@ -91,7 +91,9 @@ class _NavigationEntry(NamedTuple):
 
 
 class _EpubBook:
-    """A book: ``title`` and ``meta`` come from its package, ``missing_pages`` has the unreadable pages."""
+    """A book: ``title`` and ``meta`` come from its package, ``missing_pages`` has the unreadable pages.
+    ``_pages`` are the paths of its pages in reading order, ``_contents_page`` is the one with the table of contents.
+    """
 
     def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
         """Read the list of pages, the navigation and the metadata of a book.

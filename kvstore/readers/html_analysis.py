@@ -105,11 +105,12 @@ _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, LinkCounts]
 
 
 class _Landmarks:
-    """The elements that can locate the content of a page, collected while the page is walked.
+    """The elements that can locate the content of a page, collected while the page is walked: its main elements, its
+    articles, and its titles, which are the ``<h1>`` outside navigation, asides and footers.
 
     ``mains`` are the outermost main elements, by tag or role. ``articles`` are the outermost articles, each with True
-    if it is in a main. ``titles`` are the ``<h1>`` outside navigation, asides and footers. ``ids_with_role`` has the
-    ids of the elements with the ARIA role of a main, navigation or complementary landmark.
+    if it is in a main. ``ids_with_role`` has the ids of the elements with the ARIA role of a main, navigation or
+    complementary landmark.
     """
 
     def __init__(self, body: LexborNode) -> None:
@@ -410,14 +411,12 @@ class PageAnalysis:
         searched if a heading has the text of ``<title>``, or if the page declares its content (``is_declared``) and
         has such an ``<h1>`` in it.
         """
-        is_inside = False
-        for heading in self._landmarks.titles:
-            # A heading that is a link, such as the logo of the site, is not a title.
-            if self.stats_by_id[heading.mem_id].heading_length:
-                is_inside = content.mem_id in _iter_enclosing_ids(heading)
-                if not is_inside:
-                    return heading
-                break
+        # A heading without text outside links, such as the logo of the site, is not a title.
+        headings = (title for title in self._landmarks.titles if self.stats_by_id[title.mem_id].heading_length)
+        heading = next(headings, None)
+        is_inside = heading is not None and content.mem_id in _iter_enclosing_ids(heading)
+        if heading is not None and not is_inside:
+            return heading
         if is_inside and is_declared:
             return None
         title_node = tree.css_first("head > title")

@@ -1,6 +1,6 @@
 """Detection of the parts of a page that are not content: scripts, form controls, landmarks, and navigation links.
 The *content* is the page's main element. *Prose* is longer text outside links and headings. *Site links* lead to other
-pages of the site. A *landmark* is a ``nav`` or another element with a role.
+pages of the site. A *landmark* is a ``nav``, header or footer.
 
 In: a page's analysis and an element. Out: the reason to leave the element out, or None. Decisions need evidence: the
 element is a landmark (``nav``, a role, the header or footer of the page), consists mostly of links, is outside the
@@ -122,7 +122,7 @@ _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
 
 class NavigationFilter:
     """The filter that decides which elements of a page are left out, and why, from the outermost to the innermost.
-    ``_keep`` says how much of the page to keep.
+    ``_keep`` says how much of the page to keep. A *reason* is a label such as ``page footer``.
     """
 
     def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:

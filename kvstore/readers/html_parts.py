@@ -64,9 +64,8 @@ def is_layout_table(table: LexborNode) -> bool:
 @dataclass
 class BlockContainer:
     """A container of blocks: the page, a heading, a list item, a table cell or a quotation.
-
-    ``inline`` collects the running text of the current paragraph; finished paragraphs and other blocks are in
-    ``blocks``.
+    ``inline`` collects the text of the current paragraph; finished blocks are in ``blocks``. ``pending_label`` is the
+    label of an admonition that waits for its first paragraph.
     """
 
     inline: InlineBuilder = field(default_factory=InlineBuilder)
@@ -122,7 +121,7 @@ class BlockContainer:
 
 @dataclass
 class HtmlList:
-    """An unfinished list or definition list."""
+    """An unfinished list or definition list. ``terms`` are the terms whose definition has not been read yet."""
 
     next_number: int | None  # of the next item; None: a bullet
     in_toc: bool  # True in a table of contents
@@ -168,7 +167,6 @@ class HtmlList:
 @dataclass
 class HtmlTable:
     """An unfinished table.
-
     A cell that spans rows is repeated in each of them; the text of a cell that spans columns is in the first of them.
     """
 
@@ -221,7 +219,7 @@ class HtmlTable:
     def _fill_row_spans(self) -> None:
         """Append to the current row the texts of cells of earlier rows (``rowspan``) that extend into its next columns.
 
-        ``row_spans`` has, by column, the number of further rows that a cell of an earlier row spans, and its text.
+        The numbers of further rows in ``row_spans`` decrease by one.
         """
         while (span := self.row_spans.pop(len(self.current_row), None)) is not None:
             num_further_rows, text = span

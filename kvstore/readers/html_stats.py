@@ -13,11 +13,12 @@ ElementCounts = tuple[int, int, int, int, int, bool]
 
 class ElementStats:
     """Statistics of one element and its descendants.
-
     Lengths are in characters: ``linked_length`` in links, ``heading_length`` in headings and captions outside links,
-    ``prose_length`` in code or longer runs of text outside both. ``num_links`` counts all links. Of these,
-    ``num_site_links`` lead to other pages of the same site, ``num_fragment_links`` to anchors of this page, and
-    ``num_heading_links`` to a heading of this page whose words they repeat. ``num_paging_links`` have pagination labels
+    ``prose_length`` in code or longer runs of text outside both.
+
+    ``num_links`` counts all links. Of these, ``num_site_links`` lead to other pages of the same site,
+    ``num_fragment_links`` to anchors of this page, and ``num_heading_links`` to a heading of this page whose words they
+    repeat. ``num_paging_links`` have pagination labels
     (``next``), and ``num_navigation_links`` have these or labels of site pages (``contact``). ``num_action_links`` have
     labels of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
     ``is_before_content``, no heading and no prose precedes the end of the element.

@@ -70,7 +70,9 @@ class MacroTable:
 
 
 class LatexCursor:
-    """A cursor in a piece of source, into which macro expansions are inserted."""
+    """A cursor in a piece of source, into which macro expansions are inserted.
+    ``_text`` is the source, and ``_offset`` the offset of the next character to read.
+    """
 
     def __init__(self, macros: MacroTable, text: str) -> None:
         """Create a cursor at the start of the source ``text``; ``macros`` has the macros that the file defines."""

@@ -42,7 +42,7 @@ def find_closing_bracket(
     end of the searched range.
     """
     depth = 0
-    braces = 0  # open braces within square brackets
+    num_open_braces = 0  # within square brackets; a square bracket in them does not count
     limit = min(len(text), start + max_length)
     offset = start
     delimiter_pattern = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
@@ -54,15 +54,15 @@ def find_closing_bracket(
         elif delimiter == "%":  # skip the comment
             line_end = text.find("\n", offset)
             offset = line_end if line_end >= 0 else limit
-        elif delimiter == opening and not (opening == "[" and braces):
+        elif delimiter == opening and not (opening == "[" and num_open_braces):
             depth += 1
-        elif delimiter == closing and not (closing == "]" and braces):
+        elif delimiter == closing and not (closing == "]" and num_open_braces):
             depth -= 1
             if depth <= 0:
                 return match.start()
-        elif opening != "{":
-            braces += 1 if delimiter == "{" else -1
-            if braces < 0:
+        elif opening != "{":  # a brace, or a square bracket in braces
+            num_open_braces += 1 if delimiter == "{" else -1
+            if num_open_braces < 0:  # the braces around the group are closed
                 break
     return limit
 

@@ -69,7 +69,6 @@ _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,2
 
 class LatexConverter(MacroTable):
     """The converter of one file.
-
     ``title`` and ``meta`` come from its commands; ``included_files`` lists the files it includes.
     ``unclosed_environments`` has the names of environments that begin and never end.
     """
@@ -184,10 +183,10 @@ class _FragmentConverter(LatexCursor):
             self._add_formula("\\" + symbol)
         elif symbol in ACCENTS:
             self._add_accent(symbol)
-        elif symbol in "%&$#_{} ~\n":
-            self._inline.add_text(" " if symbol in " \n" else symbol)
-        elif symbol in ",;:> ":
-            self._inline.add_text(" " if symbol != ":" else "")
+        elif symbol in "%&$#_{}~":
+            self._inline.add_text(symbol)
+        elif symbol in " \n,;>":  # spaces of different widths
+            self._inline.add_text(" ")
 
     def _add_accent(self, accent: str) -> None:
         """Read the argument of an accent command, and add it with the ``accent`` on its first letter."""
@@ -376,14 +375,7 @@ class _FragmentConverter(LatexCursor):
         becomes text, and other delimiters are dropped. A formula between single ``$`` must be closed in its paragraph.
         """
         closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
-        end = self._offset if closing not in self._unclosed_delimiters else -1
-        while end >= 0:
-            end = self._text.find(closing, end)
-            if end < 0 or closing[0] == "\\" or self._text[end - 1] != "\\":  # an escaped $ does not close it
-                break
-            end += 1
-        if end < 0:
-            self._unclosed_delimiters.add(closing)
+        end = self._find_formula_end(closing)
         if end < 0 or (opening == "$" and self._text.find("\n\n", self._offset, end) >= 0):
             self._inline.add_text(opening if opening[0] == "$" else "")
             return
@@ -393,6 +385,17 @@ class _FragmentConverter(LatexCursor):
             self._add_blocks(*([MarkdownBlock("paragraph", f"$${remove_labels(formula)}$$")] if formula else []))
         elif formula:
             self._inline.add_text(f"${formula}$")
+
+    def _find_formula_end(self, closing: str) -> int:
+        """Return the offset of the delimiter ``closing`` after the current offset, or -1 if it is missing."""
+        if closing in self._unclosed_delimiters:
+            return -1
+        end = self._text.find(closing, self._offset)
+        while end >= 0 and closing[0] == "$" and self._text[end - 1] == "\\":  # an escaped $ does not close a formula
+            end = self._text.find(closing, end + 1)
+        if end < 0:
+            self._unclosed_delimiters.add(closing)
+        return end
 
     # --- environments -------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,9 @@ class _NestedItem(NamedTuple):
 
 
 class BlockBuilder:
-    """A builder of blocks: consecutive items become nested lists, consecutive lines of code become one code block."""
+    """A builder of blocks: consecutive items become nested lists, consecutive lines of code become one code block.
+    The open list (``_items``) and code block (``_code_lines``) end as soon as something else is added.
+    """
 
     def __init__(self) -> None:
         """Create a builder without blocks."""

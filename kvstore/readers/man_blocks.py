@@ -48,8 +48,7 @@ class ManualItem:
 
 @dataclass(slots=True)
 class IndentLevel:
-    """The content of one indentation level: blocks and an unfinished list.
-
+    """The content of one indentation level: blocks, and an unfinished list after them.
     ``mdoc_list_type`` is the type of an mdoc list, such as ``tag``; ``rows`` are the rows of a ``column`` list.
     """
 
@@ -104,9 +103,9 @@ def _is_term(text: str) -> bool:
 
 
 class ManualBlocks:
-    """The blocks of a page, from the outermost level of indentation to the innermost.
-    ``_levels`` are the open levels, outermost first, ``_code_lines`` the lines of the open code block (None outside
-    code), and ``_running_text`` is the open paragraph.
+    """The blocks of a page. ``_levels`` are the open levels, outermost first, ``_code_lines`` the lines of the open
+    code block (None outside code), and ``_running_text`` is the open paragraph. A macro can set ``_next_line_handler``,
+    which receives the next line instead of the paragraph.
     """
 
     def __init__(self, roff: RoffInterpreter) -> None:

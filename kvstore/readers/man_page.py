@@ -64,9 +64,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _ManPageConverter(ManualBlocks):
-    """The converter of one page; ``heading`` is its name and section, ``included_page`` the page it refers to.
-    ``_levels`` are the open indentations, innermost last, ``_code_lines`` the lines of the open code block (None
-    outside code), and ``_running_text`` is the open paragraph.
+    """The converter of one page; each macro has a method. ``heading`` is the name and section of the page. ``_levels``
+    are the open indentations and lists, innermost last, ``_code_lines`` the lines of the open code block (None: no
+    block is open), and ``_running_text`` is the open paragraph.
+
+    ``included_page`` is the page to which the page refers, if it has no text of its own.
     """
 
     def __init__(self, text: str) -> None:
@@ -364,7 +366,10 @@ class _ManPageConverter(ManualBlocks):
             level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.mdoc_list_type == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
-        """Append text to the term of the last item; between ``Xo`` and ``Xc``, the next line is appended too."""
+        """Append ``text``, a further line, to the term of the last item.
+
+        While the macro ``Xo`` is open (``open_tags``), the next line is appended too.
+        """
         items = self._levels[-1].items
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()

@@ -89,15 +89,15 @@ class RunningText:
 
 
 class MdocInterpreter:
-    """The interpreter of a page's macros.
-
-    ``name`` is the documented name, and ``open_tags`` the number of ``Xo`` blocks that are still open.
+    """The interpreter of a page's macros; it adds their text to the paragraph ``output``.
+    ``name`` is the documented name. ``open_tags`` counts the open ``Xo`` blocks, in which the term of a list item
+    continues on the next line, up to ``Xc``.
     """
 
     def __init__(self) -> None:
         """Create an interpreter without a documented name, outside any block that macros open and close."""
         self.name = ""
-        self.open_tags = 0  # the number of open ``Xo`` blocks, in which the next line continues a list tag
+        self.open_tags = 0
         self._is_spaced = True  # False after ``Sm off``
         self._is_first_unspaced = False  # True before the first text without spacing
         self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside
@@ -148,7 +148,7 @@ class MdocInterpreter:
         if macro in _OPENING:  # an opening bracket or quote
             if macro == "Xo":
                 self.open_tags += 1
-            opening = arguments.pop(0) if macro == "Eo" and arguments else _OPENING[macro]
+            opening = arguments.pop(0) if macro == "Eo" and arguments else _OPENING[macro]  # Eo: its own argument
             self._add_spaced_text(opening, output, join_after=bool(opening))
         elif macro in _CLOSING:
             if macro == "Xc" and self.open_tags > 0:

@@ -1,4 +1,5 @@
 """ODP: an OpenDocument presentation becomes Markdown, with one section for each slide.
+*Running* texts are on every slide: the date, the footer and the slide number. A *shape* is a text, list or table.
 
 In: an ``.odp`` file. Out: one document of format ``markdown``, as for PPTX (:mod:`.slides`). A slide becomes a heading
 (its title or number), its texts, lists and tables in the order of its shapes, and the speaker's notes after the word

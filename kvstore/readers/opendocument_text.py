@@ -52,7 +52,9 @@ _MAX_SPACES = 1000
 
 
 class OpenDocumentConverter:
-    """The converter of one document; ``title`` is the first paragraph styled as title or level-one heading."""
+    """The converter of one document; ``title`` is the first paragraph styled as title or level-one heading.
+    ``_styles`` has the style elements by name, and ``_notes`` the notes that the text cites, in order.
+    """
 
     def __init__(self, trees: Sequence[Element]) -> None:
         """Read the styles and list styles of a document; ``trees`` are the root elements of its XML files."""

@@ -56,9 +56,10 @@ class _TextState:
 
 class PenTracker:
     """A tracker of the text state that computes how far a text moves the pen (PDF 32000-1, 9.3 and 9.4.4).
+    ``_state`` has the current font, its size and the spacings. pypdf sees only gaps, not spacings, and does not report
+    where a text ends.
 
-    pypdf ignores word spacing (``Tw``) and takes the resulting displacement for a gap. It does not report where a text
-    ends. Between two fonts, it ignores word gaps narrower than half of its estimate of a space. This class computes the
+    Between two fonts, it ignores word gaps narrower than half of its estimate of a space. This class computes the
     positions from the widths in the file's fonts (9.2.4 and 9.7.4.3).
     """
 
@@ -142,9 +143,9 @@ class PenTracker:
     def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
         """Return the operands of ``TJ``, with gaps in place of character and word spacings that separate words.
 
-        pypdf sees only gaps. Ghostscript separates words of groff by spacings: in ``(st)``, a wide character spacing
-        ends one word and begins the next; in ``(eg a)``, a negative word spacing cancels the space, which is no word
-        end. In strings of more than ``_MAX_SPACED_CODES`` codes, a wide character spacing is letterspacing.
+        Ghostscript separates words of groff by spacings: in ``(st)``, a wide character spacing ends one word and begins
+        the next; in ``(eg a)``, a negative word spacing cancels the space, which is no word end. In strings of more
+        than ``_MAX_SPACED_CODES`` codes, a wide character spacing is letterspacing.
         """
         state = self._state
         if not state.is_single_byte or not state.size:

@@ -103,10 +103,9 @@ class _Separation:
 
 
 class _LineCollector:
-    """A collector that receives the texts of a page from pypdf, in content order, and makes lines of them.
-
-    pypdf reports a text when its line ends or its font changes. The positions of the parts of a line therefore come
-    from the operators that show them (PDF 32000-1, 9.4.3).
+    """A collector that makes lines of the texts that pypdf reports, in content order.
+    pypdf reports a text when its line ends or its font changes. The positions of its parts come from ``_shown_texts``:
+    the texts that operators have shown since then. ``_open_line`` is the last line.
     """
 
     def __init__(self, pen: PenTracker) -> None:
@@ -151,7 +150,7 @@ class _LineCollector:
         """Add a text that pypdf reports to ``lines``, split at wide gaps between the texts that operators have shown.
 
         The current transformation and the text matrix give its position; ``size`` is the font size in text units. The
-        ``font``, which pypdf passes too, is not used.
+        ``font``, which pypdf passes too, is not used. A text can have line ends, and parts without letters.
         """
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(transformation, text_matrix)
@@ -159,7 +158,7 @@ class _LineCollector:
         scale = abs((text_matrix[3] or text_matrix[1]) * (transformation[3] or transformation[1]))
         size = max(1.0, abs(size) * (scale or 1.0))  # a scale of 0 is invalid
         lines = clean_text(text).translate(_LIGATURES).split("\n")
-        nonblank_lines = [index for index, line in enumerate(lines) if line.strip()]
+        nonblank_indexes = [index for index, line in enumerate(lines) if line.strip()]
         for index, line in enumerate(lines):
             if index:
                 self._record_line_end()
@@ -168,12 +167,13 @@ class _LineCollector:
                     self._record_spaces(y, size)
                 continue
             # The shown texts are assigned to a line only if no other line has text.
-            line_texts = shown_texts if len(nonblank_lines) == 1 else []
+            line_texts = shown_texts if len(nonblank_indexes) == 1 else []
             for start, cell in _split_at_gaps(line, x, y, size, line_texts):
                 self._add_cell_text(cell, start, y, size)
             self._separation = _Separation()
             if self._open_line is not None:
-                self._open_line.end_x = shown_texts[-1].end_x if shown_texts and index == nonblank_lines[-1] else None
+                is_last = bool(shown_texts) and index == nonblank_indexes[-1]
+                self._open_line.end_x = shown_texts[-1].end_x if is_last else None
 
     def _record_line_end(self) -> None:
         """Record in ``_separation`` that pypdf reported the end of a line.

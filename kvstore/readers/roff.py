@@ -107,7 +107,9 @@ class RoffLine:
 
 
 class RoffInterpreter:
-    """The interpreter of a page: it yields the macros and lines of text, and replaces the escapes of a line."""
+    """The interpreter of a page: it yields the macros and lines of text, and replaces the escapes of a line.
+    ``_pending_lines`` are not read yet; ``_macros`` has the lines of each macro that the page defines.
+    """
 
     def __init__(self, text: str, native_macros: frozenset[str]) -> None:
         """Prepare to interpret the source ``text``, which cannot redefine the macros ``native_macros``."""

@@ -144,7 +144,7 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[_CodeDefinition
 
 
 def _is_definition(node: Any) -> bool:
-    """True if a node whose type can be a definition is one.
+    """True if a node of a type in ``Language.definitions`` really defines something.
 
     A type specifier without a body only uses the type, as in ``struct point p;``.
     """

@@ -103,7 +103,9 @@ def read_prose(root: Element, origin: Origin) -> RawDocument:
 
 
 class _XmlProseConverter:
-    """The converter of an article or a book; ``title`` and ``meta`` come from its head."""
+    """The converter of an article or a book; ``title`` and ``meta`` come from its head.
+    ``_block_elements`` are the elements that are or contain blocks, and ``_footnotes`` the texts of its footnotes.
+    """
 
     def __init__(self, root: Element) -> None:
         """Find the block elements of the document ``root``, and read its head."""

@@ -73,10 +73,7 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
 
 
 class _TreeParser:
-    """A builder of a tree from the events of its expat ``parser``.
-
-    ``max_characters`` is the maximum number of characters of the tree (None: any number).
-    """
+    """A builder of a tree from the events of its expat ``parser``, with limits on its depth and its characters."""
 
     def __init__(self, encoding: str | None = None, max_characters: int | None = None) -> None:
         """Create the parser; ``encoding`` overrides the declared encoding.
