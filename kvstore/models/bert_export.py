@@ -224,6 +224,7 @@ class BertGraph:
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, num_heads, width // num_heads])
         projections = {}
+        # From (texts, tokens, heads, components), heads move before tokens; keys are also transposed, for the product.
         for layer, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
             rows = self._add_operation(
                 "Reshape", [self._add_linear_layer(tokens, f"{name}.{layer}"), head_shape], f"{name}.{layer}.heads"

@@ -72,7 +72,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     create = EMBEDDERS.get(prefix) if pattern is None else None
     if create is not None:
         return create(name, options)
-    # A colon needs an argument after it ("openai:"), and a kind that takes one ("all-MiniLM-L6-v2:x").
+    # "openai:" lacks its argument, and "all-MiniLM-L6-v2:x" takes none.
     has_invalid_colon = ":" in name and not (argument and pattern is not None and ":" in pattern)
     if pattern is None or has_invalid_colon:
         suggestion = suggest(name, EMBEDDER_FORMS, 0.5)  # the part after the colon differs

@@ -153,11 +153,11 @@ class Endpoint:
     ) -> Result:
         """Send ``payload`` as JSON, and return the result of ``read_reply`` for the reply, which stays open.
 
-        A busy or failing server is asked again after the pause that it requests, or else after growing pauses; one that
-        is loading the model, until the timeout of the first token. ``seconds`` limits each attempt, from the connection
-        to the last byte. An OSError in ``read_reply`` counts as a broken connection and is retried; a ValueError counts
-        as an invalid answer and is not. Raises this endpoint's class for an unavailable server if no attempt gets an
-        answer, otherwise its error class.
+        A busy or failing server is asked again after the pause that it requests, or else after growing pauses. A server
+        that is loading its model is asked again until the timeout of the first token. ``seconds`` limits each attempt,
+        from the connection to the last byte. An OSError in ``read_reply`` counts as a broken connection and is retried;
+        a ValueError counts as an invalid answer and is not. Raises this endpoint's class for an unavailable server if
+        no attempt gets an answer, otherwise its error class.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:

@@ -71,14 +71,14 @@ def has_predicate(phrases: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capitals: bool = False) -> int | None:
+def find_verb(written_words: Sequence[str], *, begins_sentence: bool, is_in_capitals: bool = False) -> int | None:
     """Return the index of the first word that can be the verb of the predicate of a phrase, or None.
 
-    ``written_words`` are the words of the phrase, which is between commas. ``begins_sentence`` is True for the first
-    phrase of a sentence. If the whole sentence ``is_in_capitals``, capitalized words can be verbs. The verb of a
-    relative clause, and a participle at the beginning of a later phrase, are not predicates.
+    ``begins_sentence`` is True for the first phrase of a sentence. If the whole sentence ``is_in_capitals``,
+    capitalized words can be verbs. The verb of a relative clause, and a participle at the beginning of a later phrase,
+    are not predicates.
 
-    >>> find_verb("the choir of Rome has forty singers".split(), False)
+    >>> find_verb("the choir of Rome has forty singers".split(), begins_sentence=True)
     4
     """
     num_relative_pronouns = 0  # those whose verb has not come yet

@@ -1,4 +1,6 @@
-"""The language model that writes answers, behind an OpenAI-compatible ``/chat/completions``.
+"""The language model that writes answers, behind an OpenAI-compatible ``/chat/completions``. A *piece* is some text of
+an answer, or of the model's *reasoning* before it, as it arrives. The *context* is what the model can read and write:
+the prompt and the answer, in tokens.
 
 In: messages. Out: the model's text, piece by piece as it arrives. Ollama, vLLM, the server of llama.cpp and OpenAI
 accept the request: model, messages, ``stream``, and a temperature, ``max_tokens`` and ``stream_options``, which are
@@ -43,7 +45,7 @@ MAX_ANSWER_TOKENS = 4000
 _INVALID_STATUSES = ("status 400", "status 413", "status 422")
 _CONTEXT_PATTERN = compile_lazily(r"\bcontext\b|maximum (?:sequence|model) length|prompt is too long", re.IGNORECASE)
 #: The size of the context in the message of a server: "maximum context length is 8192 tokens", "context size (4,096)".
-_LIMIT_PATTERN = compile_lazily(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(\d[\d,]*)", re.IGNORECASE)
+_LIMIT_PATTERN = compile_lazily(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(?P<limit>\d[\d,]*)", re.IGNORECASE)
 _NUMBER_PATTERN = compile_lazily(r"\d[\d,]*")
 #: The share of the computed size of a shorter prompt that is used, because sizes are estimates.
 _ESTIMATE_SHARE = 0.95
@@ -325,7 +327,7 @@ def _build_prompt_error(message: str) -> PromptTooLongError:
     _, _, status_and_reason = message.partition("status ")
     reason = status_and_reason[3:]  # without the digits of the status
     limit_match = _LIMIT_PATTERN.search(reason)
-    limit = _parse_number(limit_match[1]) if limit_match else None
+    limit = _parse_number(limit_match["limit"]) if limit_match else None
     # A number above the limit is the size of the prompt, or of the prompt and the answer; the smallest is the prompt.
     sizes = [number for number in map(_parse_number, _NUMBER_PATTERN.findall(reason)) if limit and number > limit]
     return PromptTooLongError(

@@ -80,10 +80,10 @@ def _iter_joined_clauses(
             yield [*shared_subject, *phrases[start:index]]
         start, phrases[index] = index, " ".join(joined_words)
         earlier_words = {word.lower() for phrase_words in words[:index] for word in phrase_words}
-        if verb > 0 and _can_begin_noun_phrase(joined_words[0]):
+        if verb > 0 and _can_begin_noun_phrase(joined_words[0]):  # a clause with its own subject
             subject = [" ".join(joined_words[:verb])]
             shared_subject = [] if (_SUBORDINATORS | _PAIRING_WORDS).isdisjoint(earlier_words) else None
-        elif subject and _is_predicate(joined_words, verb, clause_words):
+        elif subject and _is_predicate(joined_words, verb, clause_words):  # it shares the subject before it
             shared_subject = subject
         else:
             subject, shared_subject = [], None
@@ -136,6 +136,7 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
         return False
     if not (_SUBORDINATORS | _PAIRING_WORDS | RELATIVE_PRONOUNS).isdisjoint(clause_words):
         return False
+    # After an auxiliary or "to", other forms are participles or infinitives.
     is_finite = words[verb] in AUXILIARIES or words[verb].endswith("s")
     return is_finite or (AUXILIARIES | {"to"}).isdisjoint(clause_words)
 

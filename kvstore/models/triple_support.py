@@ -390,9 +390,11 @@ def _has_triple_order(
         if not sentence.ends_noun_phrase(object_.last):
             return False
     if subject.first < relation.first < object_.first:  # "Ann built the mill"
+        # "by" before the object makes the sentence passive: "Ann was built by".
         has_agent = "by" in sentence.words[object_.first - 2 : object_.first]
         return (is_passive or not has_agent) and sentence.is_subject(subject, relation.first)
     if object_.first < relation.first < subject.first:  # "the mill was built by Ann"
+        # Either the relation or the sentence is passive, not both.
         return is_passive != ("by" in sentence.words[relation.first : subject.first])
     if relation.first < object_.first < subject.first:  # "built by Ann, the mill"
         before_subject = subject.first - 1

@@ -76,7 +76,7 @@ class WordPieceTokenizer:
         """Return the token ids of a text, with the start and end tokens, truncated to the maximum number of tokens."""
         ids = [self._start]
         split_word, characters = self._split_word_cached, self._characters
-        # The pattern is a group, so every second piece is a special token, such as "[SEP]".
+        # The pattern is a group, so ``split`` also returns its matches: every second piece is a token such as "[SEP]".
         for index, piece in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
             if index % 2:
                 ids.append(self._special_ids[piece])
@@ -104,7 +104,7 @@ class WordPieceTokenizer:
     def _iter_tokens(self, text: str) -> Iterator[tuple[int, int, int]]:
         """Yield the id of each token of a text, and the start and end of its characters in the text."""
         start = 0
-        # The pattern is a group, so every second piece is a special token.
+        # The pattern is a group, so ``split`` also returns its matches: every second piece is a special token.
         for index, piece in enumerate(self._special_pattern.split(text)):
             if index % 2:
                 yield self._special_ids[piece], start, start + len(piece)

@@ -154,6 +154,7 @@ def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDA
     positions += _MIN_DISTANCE * np.stack([np.cos(angles), np.sin(angles)], 1)
     min_distances = radii[:, None] + radii + _GAP * radii.mean()
     for _ in range(_NUM_MOVES):
+        # The identity matrix: a disc does not overlap itself, and its distance from itself must not be 0, a divisor.
         differences = positions[:, None] - positions
         distances = np.linalg.norm(differences, axis=2) + np.eye(len(positions))
         overlaps = np.maximum(min_distances - distances, 0) * (1 - np.eye(len(positions)))
@@ -170,7 +171,7 @@ def _scale_cosines(centers: MapVectors) -> npt.NDArray[np.float64]:
     """
     cosines = (centers @ centers.T).astype(np.float64)
     centered_cosines = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
-    eigenvalues, eigenvectors = np.linalg.eigh(centered_cosines)
+    eigenvalues, eigenvectors = np.linalg.eigh(centered_cosines)  # in ascending order
     points = np.zeros((len(centers), 2))
     count = min(2, len(centers))
     points[:, :count] = eigenvectors[:, ::-1][:, :count] * np.sqrt(np.maximum(eigenvalues[::-1][:count], 0))

@@ -140,7 +140,7 @@ def _skip_block_start(text: str, offset: int) -> int | None:
 
 
 def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None]) -> None:
-    """Change the tokens in place: resolve links, replace styles with classes, and move headings one level down.
+    """Change markdown-it's tokens in place: resolve links, replace styles with classes, and lower headings by a level.
 
     ``resolve`` returns the URL of a link, or None for a link that is rendered as text.
     """

@@ -40,8 +40,8 @@ def build_content(request: PageRequest) -> PageContent:
 def _count_documents(request: PageRequest, rows: Sequence[dict[str, Any]]) -> dict[str, int] | None:
     """Return the number of documents that mention each entity in ``rows``; None if it takes half of the page's time.
 
-    The mentions of a few entities are found by entity. The most frequent entities have a large part of all mentions,
-    so that all are read instead.
+    If the entities have a small share of all mentions, their mentions are looked up by entity. Otherwise it is faster
+    to read all mentions.
     """
     ((num_mentions,),) = request.store.query("SELECT sum(mentions) FROM entities", timeout=request.seconds_left)
     condition, parameters = "", list[str]()

@@ -92,7 +92,7 @@ class KvstoreRetriever:
         ``filters`` are combined with its own filters.
         """
         where = build_condition(apply_filter_policy(self.filter_policy, self.filters, filters))
-        arguments = self._question_store.build_retrieve_arguments(query, query_embedding, "hybrid")
+        arguments = self._question_store.build_retrieve_arguments(query, query_embedding, fill="hybrid")
         arguments["options"] |= self.clauses.get("options") or {}
         with self.document_store.store.snapshot() as state:
             evidence = state.retrieve(

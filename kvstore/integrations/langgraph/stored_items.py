@@ -52,9 +52,8 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
     conditions: list[dict[str, Any]] = [{TIMES: {"created": {"$exists": True}}}, {"$not": expiry_condition}]
     if namespace:
         prefix = ".".join(namespace)
-        conditions.append(
-            {"$key": {"$gte": f"{prefix}.", "$lt": f"{prefix}/"}}
-        )  # the keys with this prefix: "/" is the next character after "."
+        # The keys that begin with the prefix and a period: "/" is the next character after ".".
+        conditions.append({"$key": {"$gte": f"{prefix}.", "$lt": f"{prefix}/"}})
     return {"$and": conditions}
 
 

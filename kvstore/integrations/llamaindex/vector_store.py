@@ -165,7 +165,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         """Return the vector of a node, of length 1. Raises InputError if the store is empty or has no such node."""
         if self._store is None:
             raise InputError(f"there is no node {text_id!r}; the store is empty")
-        vector: list[float] = self._store.vectors([(text_id, 0)])[0].tolist()
+        vector: list[float] = self._store.vectors([(text_id, 0)])[0].tolist()  # of the only chunk
         return vector
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
