@@ -78,9 +78,9 @@ class IndexManager:
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Create an index of a kind with these options: store its record in one commit, then build it.
 
-        A default index, which exists without being created, becomes a created one. ``progress`` is called with the
-        progress. Raises InputError for an unknown kind or option, and if the index was created before; also the errors
-        of :meth:`refresh`.
+        A default index, which every store has, is marked as created. ``progress`` is called with the progress. Raises
+        InputError for an unknown kind or option, and if the index was created before; also the errors of
+        :meth:`refresh`.
         """
         index = _get_named_index(kind)
         valid_options = validate_options(index, options)

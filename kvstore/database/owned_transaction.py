@@ -120,10 +120,10 @@ class OwnedTransaction(Queryable):
             self._close()
             raise
         self._is_open = False
-        self._release_memory()
+        self._finish_commit()
 
-    def _release_memory(self) -> None:
-        """Free the memory of this transaction after its commit, and start extending the indexes that are due."""
+    def _finish_commit(self) -> None:
+        """Free the memory of the committed transaction, and start extending the indexes that are due."""
         was_large = self._write_transaction.is_large
         if was_large:
             # A load touches pages throughout the file; without this, resident memory would grow with the file.

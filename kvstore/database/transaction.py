@@ -319,7 +319,7 @@ class Transaction(OwnedTransaction):
             self._changes.pending.put_fact(facts.EDGES, edge.key, value=None)
             return True
         self._apply()
-        nodes = facts.EDGES.find_nodes(self._changes.state, edge.key)
+        nodes = facts.EDGES.find_nodes(self._changes.state, edge.key)  # the child's and the parent's, or None
         document_ids = () if nodes is None else self._changes.state.forest.list_asserting_documents(*nodes)
         if document_ids:
             keys = ", ".join(repr(self._changes.state.documents.get(document).key) for document in document_ids[:3])

@@ -145,22 +145,31 @@ class _RunningQuery:
             """Return the seconds until the deadline, at least 0; None without a deadline."""
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
-        limit = "" if timeout is None else f"{round(timeout, 2):g} seconds"
-        timeout_reason = f"it took longer than its limit of {limit}; narrow it, or allow more time"
-        with self._abandoned_condition:
-            if not self._abandoned_condition.wait_for(
-                lambda: _RunningQuery._num_abandoned < MAX_ABANDONED, get_seconds_left()
-            ):
-                raise QueryInterruptedError(f"{MAX_ABANDONED} interrupted queries are still running; try again later")
+        self._wait_for_abandoned(get_seconds_left())
         threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
         try:
             with self._condition:
-                if not self._condition.wait_for(
+                is_over = self._condition.wait_for(
                     lambda: self._has_ended or self._reason is not None, get_seconds_left()
-                ):
-                    self._reason = timeout_reason
+                )
+                if not is_over:
+                    limit = "" if timeout is None else f"{round(timeout, 2):g} seconds"
+                    self._reason = f"it took longer than its limit of {limit}; narrow it, or allow more time"
         finally:  # also on Ctrl-C
             self._abandon()
+        return self._take_result()
+
+    def _wait_for_abandoned(self, timeout: float | None) -> None:
+        """Wait until fewer than ``MAX_ABANDONED`` abandoned queries are running.
+
+        Raises QueryInterruptedError after ``timeout`` seconds (None: no limit).
+        """
+        with self._abandoned_condition:
+            if not self._abandoned_condition.wait_for(lambda: _RunningQuery._num_abandoned < MAX_ABANDONED, timeout):
+                raise QueryInterruptedError(f"{MAX_ABANDONED} interrupted queries are still running; try again later")
+
+    def _take_result(self) -> Any:
+        """Return the result of the query. Raises its error, and QueryInterruptedError if it was interrupted."""
         error, self._error = self._error, None
         try:
             if self._reason is not None:

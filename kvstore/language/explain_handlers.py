@@ -245,8 +245,7 @@ def _list_expand_steps(context: StatementContext, statement: statements.Expand) 
 def _list_select_steps(context: StatementContext, statement: statements.Select, analyze: bool) -> list[Step]:
     """Return the steps of SQLite's plan for a query, indented by nesting.
 
-    With ``analyze``, the query is run, and steps with the cost of each table and of the whole query follow. Times and
-    pages of tables are None unless the reader measures them, which ``measured_view`` indicates.
+    With ``analyze``, the query is run, and steps with the cost of each table and of the whole query follow.
     """
     steps: list[Step] = []
     depths = {0: -1}  # by SQLite's id of a plan step; 0 is the parent of the outermost steps
@@ -258,24 +257,30 @@ def _list_select_steps(context: StatementContext, statement: statements.Select, 
             depths[int(str(step_id))] = depth
             steps.append(Step("plan", "  " * depth + _format_plan(str(detail))))
         if analyze:
-            reader = TableReader(state, context.database.settings_table)
-            start = time.perf_counter()
-            num_rows = sum(1 for _ in run_query(context, statement, reader))
-            milliseconds = round(1000 * (time.perf_counter() - start), 3)
-            for table, cost in sorted(reader.costs.items()):
-                is_measured = reader.measured_view is not None
-                table_milliseconds = round(1000 * cost.seconds, 3) if is_measured else None
-                steps.append(
-                    Step(
-                        name="read",
-                        detail=table,
-                        count=cost.rows,
-                        milliseconds=table_milliseconds,
-                        pages=cost.pages if is_measured else None,
-                    )
-                )
-            steps.append(_make_total_step(num_rows, milliseconds, reader.measured_view))
+            steps += _measure_select(context, statement, TableReader(state, context.database.settings_table))
     return steps
+
+
+def _measure_select(context: StatementContext, statement: statements.Select, reader: TableReader) -> list[Step]:
+    """Run a query, and return a step with the cost of each table that it read, and one with the total cost.
+
+    Times and pages of tables are None unless ``reader`` measures them, which its ``measured_view`` indicates.
+    """
+    start = time.perf_counter()
+    num_rows = sum(1 for _ in run_query(context, statement, reader))
+    milliseconds = round(1000 * (time.perf_counter() - start), 3)
+    is_measured = reader.measured_view is not None
+    steps = [
+        Step(
+            name="read",
+            detail=table,
+            count=cost.rows,
+            milliseconds=round(1000 * cost.seconds, 3) if is_measured else None,
+            pages=cost.pages if is_measured else None,
+        )
+        for table, cost in sorted(reader.costs.items())
+    ]
+    return [*steps, _make_total_step(num_rows, milliseconds, reader.measured_view)]
 
 
 def _format_plan(detail: str) -> str:

@@ -168,8 +168,8 @@ def _iter_suggestions(statement: str, partial_token: str, catalog: StatementCata
 def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
     """Return the columns that can follow ``words``, the beginning of an UPDATE documents, as the next to assign.
 
-    The list is empty after a column, where only ``=`` is valid. Return None if the words begin another statement, or
-    end inside a value or after WHERE.
+    After ``UPDATE documents SET title = 'Tea',`` these are ``content`` and ``meta``. The list is empty after a column,
+    where only ``=`` is valid. Return None if the words begin another statement, or end inside a value or after WHERE.
     """
     if list(words[:3]) != ["UPDATE", "DOCUMENTS", "SET"]:
         return None

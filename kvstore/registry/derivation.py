@@ -212,5 +212,6 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
     ]
     if not fact_contexts:
         return [first_sentence] * len(document.chunks)
-    contexts = ("\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True))
+    # For each chunk, join the texts of all kinds of facts.
+    contexts = ("\n".join(filter(None, chunk_texts)) for chunk_texts in zip(*fact_contexts, strict=True))
     return [context or first_sentence for context in contexts]

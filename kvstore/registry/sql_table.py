@@ -97,7 +97,7 @@ def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None
     def scan_range(reader: TableReader, minimum: int | None, maximum: int | None) -> TableRows:
         """Yield the row numbers from ``minimum`` to ``maximum``, both included; None means no limit."""
         start = min(max(minimum or 0, 0), _MAX_NUMBER)
-        stop = None if maximum is None or maximum >= _MAX_NUMBER else max(maximum, -1) + 1
+        stop = None if maximum is None or maximum >= _MAX_NUMBER else max(maximum + 1, 0)
         return reader.iter_ids(table, start, stop)
 
     return scan_range

@@ -55,7 +55,8 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int, *, wit
     unbalanced parenthesis, or a query without parentheses.
     """
     earlier_texts = [token.text for token in tokens[:position]]
-    is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")  # the condition is in a statement in parentheses
+    # True for a condition in a statement in parentheses, as in COPY (SEARCH 'tea' WHERE ...) TO 'tea.csv'.
+    is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")
     open_parentheses: list[Token] = []
     end_words = _END_WORDS - {"WHERE"} if with_where else _END_WORDS
     if position < len(tokens) and tokens[position].text.upper() in ("SELECT", "VALUES"):

@@ -39,7 +39,7 @@ class ParameterValues:
             if token.kind != "parameter":
                 continue
             if token.text[0] == "?":
-                number = int(token.text[1:] or max_number + 1)
+                number = int(token.text[1:] or max_number + 1)  # after ?5, a ? is the sixth
                 max_number = max(max_number, number)
                 if is_named or number not in values:
                     raise UnsupportedForm

@@ -59,20 +59,7 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
     that points at the error for invalid SQL, and InputError for an invalid mapping.
     """
     if isinstance(where, str):
-        if isinstance(parameters, Mapping):
-            parameters = {name: to_plain_value(value) for name, value in parameters.items()}
-        elif not isinstance(parameters, (str, bytes)):
-            parameters = [to_plain_value(value) for value in parameters]
-        conditions.check_condition(where)
-
-        def find_by_sqlite(candidate_ids: Sequence[int] | None) -> Iterator[int]:
-            """Yield the ids of the candidates (None: all documents) that satisfy the condition according to SQLite."""
-            return select_documents(state, where, parameters, candidate_ids)
-
-        key = _build_cache_key(state, where, parameters)
-        return _get_or_compute(
-            state, key, lambda: _evaluate_condition(state, parse_sql_condition(where, parameters), find_by_sqlite)
-        )
+        return _filter_by_sql(state, where, _to_plain_parameters(parameters))
     if parameters:
         raise InputError("a condition that is a mapping takes no parameters; put the values into the mapping")
     condition = parse_condition_mapping(where)
@@ -80,6 +67,28 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
     return _get_or_compute(
         state, key, lambda: _evaluate_condition(state, condition, partial(_iter_matching, state, condition))
     )
+
+
+def _filter_by_sql(state: State, where: str, parameters: Parameters) -> FilterResult:
+    """Return the documents that satisfy an SQL condition; raise StatementError if it is invalid."""
+    conditions.check_condition(where)
+
+    def find_by_sqlite(candidate_ids: Sequence[int] | None) -> Iterator[int]:
+        """Yield the ids of the candidates (None: all documents) that satisfy the condition according to SQLite."""
+        return select_documents(state, where, parameters, candidate_ids)
+
+    key = _build_cache_key(state, where, parameters)
+    return _get_or_compute(
+        state, key, lambda: _evaluate_condition(state, parse_sql_condition(where, parameters), find_by_sqlite)
+    )
+
+
+def _to_plain_parameters(parameters: Parameters) -> Parameters:
+    """Return parameters with scalars of numpy, dates and missing values as plain values; text is returned unchanged."""
+    if isinstance(parameters, Mapping):
+        return {name: to_plain_value(value) for name, value in parameters.items()}
+    # A single text is not a valid sequence of parameters; SQLite rejects it later.
+    return parameters if isinstance(parameters, (str, bytes)) else [to_plain_value(value) for value in parameters]
 
 
 def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], FilterResult]) -> FilterResult:

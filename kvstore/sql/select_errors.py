@@ -56,12 +56,12 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
 
     ``make_error`` creates the error for a position in the query and a reason. Any other error is returned unchanged.
     """
-    # "The current statement uses 2 and there are 1 supplied."
-    counts = re.search(r"uses (\d+) and there are (\d+)", str(error)) if isinstance(error, apsw.BindingsError) else None
-    if counts:
-        num_expected, num_passed = map(int, counts.groups())
-        values = format_count(num_expected, "parameter value")
-        return make_error(_UNKNOWN_POSITION, f"expected {values}, one for each ?, but got {num_passed}")
+    if isinstance(error, apsw.BindingsError):
+        # "The current statement uses 2 and there are 1 supplied."
+        counts = re.search(r"uses (?P<expected>\d+) and there are (?P<passed>\d+)", str(error))
+        if counts is not None:
+            values = format_count(int(counts["expected"]), "parameter value")
+            return make_error(_UNKNOWN_POSITION, f"expected {values}, one for each ?, but got {counts['passed']}")
     if isinstance(error, apsw.Error):
         offset = getattr(error, "error_offset", -1)
         position = len(text.encode()[:offset].decode()) if offset >= 0 else None
@@ -183,13 +183,7 @@ def _suggest_columns(column: str, text: str) -> str:
     query, and if there is none, it only says how to read a metadata field or to list the columns. It can be empty.
     """
     tables_by_name = get_sql_tables()
-    # A condition is checked in a query that reads documents, or candidates AS documents.
-    read_names = re.findall(r'\b(?:from|join|as)\s+"?(\w+)', text.lower())
-    if "documents" in read_names:
-        reading_hint = f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
-    else:
-        read_table = next((name for name in read_names if name in tables_by_name), None)
-        reading_hint = f"; DESCRIBE {read_table} lists the columns" if read_table else ""
+    reading_hint = _make_reading_hint(column, text)
     tables_by_column: dict[str, list[str]] = {}
     for table in tables_by_name.values():
         for name in table.all_columns:
@@ -201,3 +195,16 @@ def _suggest_columns(column: str, text: str) -> str:
     if suggestion := suggest(column, [name for table in queried_tables for name in table.all_columns]):
         return f"; did you mean {suggestion}?"
     return reading_hint
+
+
+def _make_reading_hint(column: str, text: str) -> str:
+    """Return how to read ``column`` as a field of the metadata if the query ``text`` reads documents.
+
+    For another table, return how to list its columns; return "" if the query reads no known table.
+    """
+    # A condition is checked in a query that reads documents, or candidates AS documents.
+    read_names = re.findall(r'\b(?:from|join|as)\s+"?(\w+)', text.lower())
+    if "documents" in read_names:
+        return f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
+    read_table = next((name for name in read_names if name in get_sql_tables()), None)
+    return f"; DESCRIBE {read_table} lists the columns" if read_table else ""

@@ -59,10 +59,10 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
     with Environment.open(path, create=False, buffered_tables=get_buffered_tables()) as environment:
         with environment.snapshot() as snapshot:
             stored_format = get_stored_format(snapshot) or 0
-            is_pending, refusal = is_rebuild_pending(snapshot), explain_read_only(snapshot)
+            is_pending, read_only_reason = is_rebuild_pending(snapshot), explain_read_only(snapshot)
             is_outdated = stored_format == CURRENT_FORMAT and _has_outdated_data(snapshot)
-        if refusal is not None:
-            raise StoreFormatError(f"{environment.path}: {refusal}")
+        if read_only_reason is not None:
+            raise StoreFormatError(f"{environment.path}: {read_only_reason}")
         if stored_format == CURRENT_FORMAT and not is_pending and not is_outdated:
             return Migrated([])
         if stored_format > CURRENT_FORMAT:
@@ -103,6 +103,7 @@ def _rebuild_if_needed(environment: Environment) -> RebuildReport | None:
     from ..changes.repair import rebuild_store
     from ..models.embedder import open_recorded_embedder
 
+    # The embedder is loaded only if vectors must be computed.
     embedder = cache(lambda: open_recorded_embedder(settings.embedder, settings.weights))
     report = rebuild_store(environment, settings, lambda texts: embedder().embed(texts))
     compact_if_sparse(environment)

@@ -250,7 +250,7 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
     from ..text.words import get_stemmer
 
     settings = FixedSettings(**creation_settings)
-    get_stemmer(settings.stemmer)
+    get_stemmer(settings.stemmer)  # raises InputError for an unknown name
     if "language" not in creation_settings and not is_english_installed():
         settings = replace(settings, language=RULES)
     pipeline = open_language(settings.language)
@@ -348,18 +348,18 @@ def _update_structures(environment: Environment, settings: FixedSettings) -> Non
             )
         if environment.readonly:
             return
-        refusal = explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, settings)
-        outdated_structures, missing_derivations = _find_outdated_data(snapshot)
+        read_only_reason = explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, settings)
+        outdated_structures, migration_reason = _find_outdated_data(snapshot)
         is_tokenizer_outdated = has_earlier_tokenizer(snapshot)
-    if refusal is None and is_tokenizer_outdated:  # ``settings`` name the current tokenizer instead
+    if read_only_reason is None and is_tokenizer_outdated:  # ``settings`` name the current tokenizer instead
         from ..structures.language_version import put_settings
 
         environment.write_with_growth(lambda view: put_settings(view, settings))
-    if refusal is not None:
-        environment.refuse_changes(refusal)
-    elif missing_derivations is not None:
+    if read_only_reason is not None:
+        environment.refuse_changes(read_only_reason)
+    elif migration_reason is not None:
         raise StoreFormatError(
-            f"{environment.path}: {missing_derivations}; update it with: kvstore migrate {environment.path} (it keeps "
+            f"{environment.path}: {migration_reason}; update it with: kvstore migrate {environment.path} (it keeps "
             "a copy), or open it read-only"
         )
     elif outdated_structures:

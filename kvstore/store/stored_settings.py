@@ -70,7 +70,7 @@ def has_earlier_tokenizer(view: View) -> bool:
 
 
 def describe_retokenized_scripts(view: View) -> str | None:
-    """Return a description of the scripts in a store that an earlier version tokenized differently, or None."""
+    """Return the names of the scripts in a store whose words an earlier version split by other rules; None if none."""
     if not has_earlier_tokenizer(view):
         return None
     from ..structures.postings import Postings
@@ -87,5 +87,5 @@ def describe_retokenized_scripts(view: View) -> str | None:
 
 
 def is_rebuild_pending(view: View) -> bool:
-    """True if an interrupted rebuild must be finished before the store is used."""
+    """True if an interrupted rebuild of all derived data must be finished before the store is used."""
     return view.get(tables.META, tables.REBUILD_KEY) is not None
