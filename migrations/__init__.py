@@ -1,4 +1,5 @@
-"""Formats of a store, and the steps that migrate an older one to the current format.
+"""Formats of a store, and the steps that migrate an older one to the current format. A *step* leads from one format to
+the next; the *format record* of a store has the number of its format.
 
 In: the LMDB environment of a store, with the writer lock held. On disk: the record ``format`` of the ``meta`` table,
 which contains the format number (see ``format_record``). Out: the steps that ran. Each step is a frozen module that
@@ -27,7 +28,7 @@ CURRENT_FORMAT = 6
 
 
 def _make_step(number: int) -> Step:
-    """Return the step that leads to a format; its module is imported when the step runs."""
+    """Return the step that leads to format ``number``; its module is imported when the step runs."""
 
     def step(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
         """Import the module of the format, and run its migration."""

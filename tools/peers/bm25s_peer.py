@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Bm25s(Peer):
-    """English stop words and stems, as in its first example."""
+    """A BM25 index with English stop words and stems, as in the first example of bm25s."""
 
     name = "bm25s"
     needs = ("bm25s", "Stemmer")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Chroma(Peer):
-    """SQLite for documents and metadata, HNSW for vectors."""
+    """A Chroma collection: SQLite for documents and metadata, HNSW for vectors."""
 
     name = "chroma"
     needs = ("chromadb",)

@@ -1,10 +1,10 @@
-"""The documents of every system: texts with vectors, as many as requested, the same in every run.
+"""The documents of every system: texts with vectors, as many as requested, the same in every run. The original texts
+come first, then *copies* of them with other words and noisy vectors. The numbers ``shelf`` (0 to 9) and ``drawer`` (0
+to 99) are metadata that filters use.
 
 In: a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). On disk, in a cache folder: the
-documents of each size as JSON lines, and their vectors as rows of float32. Out: a :class:`Corpus`. The original texts
-come first. Further documents are copies of them with other words and names, drawn by a seeded generator from the
-running text (so frequent words stay frequent), with noise added to their vectors. A document has two numbers as
-metadata: ``shelf`` (0 to 9) and ``drawer`` (0 to 99), spread evenly over the documents.
+documents of each size as JSON lines, and their vectors as rows of float32. Out: a :class:`Corpus`. The words of copies
+are drawn by a seeded generator from the running text, so frequent words stay frequent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REPLACEMENT = 1_000_000
 
 
 class Document(NamedTuple):
-    """One row of every system."""
+    """A document that every system stores; ``shelf`` and ``drawer`` are metadata."""
 
     key: str
     title: str
@@ -70,7 +70,7 @@ class Corpus:
 
     @classmethod
     def prepare(cls, data: Path, cache: Path, count: int | None, embedder: str = EMBEDDER) -> Corpus:
-        """Return the corpus, built if the cache lacks it; with ``count`` None it has one document per original text.
+        """Return the corpus of ``count`` documents (None: one per original text), and build it if the cache lacks it.
 
         The vectors of ``embedder`` have 384 components; a cache is for one folder and one embedder.
         """
@@ -184,10 +184,10 @@ def _compute_shelf_and_drawer(index: int) -> tuple[int, int]:
 
 
 def _alter_document(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
-    """Return a copy with some words replaced, and with one word of its title replaced by a word from another title.
+    """Return a copy of a document, with another key, in which some words of the text and one of the title are replaced.
 
     New words are drawn from ``words`` for the text, and from ``names`` for the title, which therefore stays a name. A
-    title of one word gets a second.
+    title of one word gets a second. The number ``copy`` is a part of the seed.
     """
     generator = Random(f"{copy}/{document.key}")
     text_words = document.text.split()
@@ -203,9 +203,9 @@ def _alter_document(document: Document, key: str, copy: int, words: list[str], n
 
 
 def _list_words(documents: list[Document]) -> tuple[list[str], list[str]]:
-    """Return the words of all texts, and the capitalized words of all titles, each as often as it occurs.
+    """Return the words of all texts, and the long capitalized words of all titles, each as often as it occurs.
 
-    Without such a title, "Other" is the only word for titles.
+    If titles have no such word, the second list is "Other".
     """
     words = [word for document in documents for word in document.text.split()]
     names = [word for document in documents for word in document.title.split() if len(word) > 3 and word[0].isupper()]

@@ -25,7 +25,7 @@ _NEAREST = """
 
 
 class DuckDB(Peer):
-    """Columns, zone maps, and a full scan of the vectors."""
+    """A DuckDB table, with a full scan of its vectors."""
 
     name = "duckdb"
     needs = ("duckdb", "pyarrow")

@@ -17,7 +17,7 @@ _LINKS, _SEARCHED = 32, 64
 
 
 class Faiss(Peer):
-    """HNSW32 over inner products of unit vectors, with filters as bitmaps of allowed documents."""
+    """A Faiss graph (HNSW32) over inner products of unit vectors, with filters as bitmaps of allowed documents."""
 
     name = "faiss"
     needs = ("faiss",)

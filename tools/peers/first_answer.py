@@ -1,8 +1,6 @@
 """Measurement from the start of a process to its first answer, with as few imports as possible.
 
-In, as arguments: the system, the query type (``lexical``, ``hybrid`` or ``vector``), the folder, the question, its
-vector in hexadecimal digits, and the output file. Out: in that file, the seconds of processor time since the process
-began.
+It runs as a process of its own. Its arguments are those of the command line, see :func:`main`.
 """
 
 from __future__ import annotations
@@ -12,11 +10,11 @@ import time
 
 
 def main() -> None:
-    """Open the store, query it, and write the processor time to a file.
+    """Open a store, query it, and write the seconds of processor time since the start of the process to a file.
 
     The command line has the system, the type of query (lexical, vector or hybrid), the store's folder, the question,
-    its vector (hexadecimal) and the file. The file is empty if the system has no such query, and says so if the query
-    has no results.
+    its vector (hexadecimal) and the file. The file is empty if the system does not support the query, and has "found
+    nothing" if there are no results.
     """
     system, query_type, folder, question, vector_hex, output_file = sys.argv[1:]
     from .peer import UnsupportedError

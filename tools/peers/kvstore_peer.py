@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Kvstore(Peer):
-    """kvstore; every commit updates all structures: words, names, mentions, the graph of chunks, vectors."""
+    """A kvstore store; every commit updates all structures: words, names, mentions, the graph of chunks, vectors."""
 
     name = "kvstore"
     needs = ("kvstore",)
@@ -87,7 +87,7 @@ class Kvstore(Peer):
         self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
 
     def make_strategy_searches(self) -> dict[str, Callable[[str, bytes, int], Results]]:
-        """Return a search function for each strategy that the benchmark has no method for, by the strategy's name."""
+        """Return the search functions of the strategies that other systems lack, by name."""
 
         def make_search(name: str) -> Callable[[str, bytes, int], Results]:
             """Return the search function of one strategy."""

@@ -19,7 +19,7 @@ _COLUMNS = ["key", "text"]
 
 
 class LanceDB(Peer):
-    """Arrow columns in fragments; a change creates a new version."""
+    """A LanceDB table: Arrow columns in fragments; a change creates a new version."""
 
     name = "lancedb"
     needs = ("lancedb", "pyarrow")

@@ -1,7 +1,8 @@
-"""Measurement of one row of one system, in a process started for it.
+"""Measurement of one row (a measured operation) of one system, in a process started for it. A *job* is a JSON object
+with the system, the row and the folders; a *peer* is a system with its store.
 
-In: a job, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the job names;
-the output of libraries is ignored.
+In: a job as the only argument. On disk: the figures, one JSON object, in the file that the job names; the output of
+libraries is ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-import numpy as np  # noqa: F401  what every system needs is not counted as one's own
+import numpy as np  # noqa: F401  imported for all, because every system needs it
 
 from .corpus import Corpus
 from .peer import Peer, UnsupportedError
@@ -24,9 +25,9 @@ from .systems import load_system
 def main() -> None:
     """Run the job that the command line describes, and write its figures to the job's file ``out``.
 
-    A job is a JSON object: the names of the system and of the row, the folders of the store and of the cache, the
-    number of documents (``count``), the documents per batch, and ``out``. Two more rows are not in the table:
-    "interpreter" is a process that only reads the documents, "warm" a run before the measurements.
+    A job has the names of the system and of the row, the folders of the store and of the cache, the number of documents
+    (``count``), the documents per batch, and ``out``. Two rows are not in the table: "interpreter" is a process that
+    only reads the documents, "warm" a run before the measurements.
     """
     job = json.loads(sys.argv[1])
     corpus = Corpus(Path(job["cache"]), job["count"])

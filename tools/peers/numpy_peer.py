@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Numpy(Peer):
-    """A file of vectors, and a file of documents that is read completely."""
+    """A matrix of vectors and a list of documents, both read from files into memory."""
 
     name = "numpy"
     needs = ("numpy",)

@@ -1,7 +1,7 @@
 """The interface of a measured system: load, answer, replace, delete.
 
 In: a separate folder, documents with unit vectors, questions. On disk: the system's files. Out: the keys and texts of
-the results. A module that is imported before the clock starts must be light, so this one imports only a few names.
+the results. Importing this module must be fast, because it is part of the measured time to the first answer.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class UnsupportedError(Exception):
 
 
 class Peer(ABC):
-    """One system with one folder.
+    """A system that is compared with kvstore, with its store in one folder.
 
-    An instance is either :meth:`load`\\ ed, which leaves a closed store, or :meth:`open`\\ ed, queried and changed, and
-    closed. Every method that changes data returns when the change is durable, as far as the system promises that. The
-    queries and changes of this base class raise UnsupportedError; a system overrides the ones that it supports.
+    An instance either creates the store with :meth:`load`, which leaves it closed, or opens, queries, changes and
+    closes it. Every method that changes data returns when the change is durable, as far as the system promises that.
+    The queries and changes of this base class raise UnsupportedError; a system overrides the ones that it supports.
     ``vector`` is a unit vector, float32 in bytes.
     """
 

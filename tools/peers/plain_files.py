@@ -1,4 +1,4 @@
-"""Documents as JSON lines, for libraries that index and leave the documents to the application."""
+"""Documents as JSON lines, for libraries that only index, and leave the storage of documents to the application."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The rows of the table: measurements of one system in a separate process.
+"""The rows of the table: measurements of one system in a separate process. A *peer* is a system with its store, or with
+a copy that can be changed. A *figure* is a result of a row; ``_s`` and ``_ms`` are processor time.
 
-In: a system, the folder of its store (or a copy that can be changed), a corpus. Out: figures by name. ``_s`` and
-``_ms`` are processor time (:mod:`peers.spent`), of all documents or of one question.
+In: a peer and a corpus. Out: figures by name. Processor time (:mod:`peers.spent`) is of all documents or of one
+question.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from .corpus import Batch, Corpus, Question
 from .peer import Peer, Results
@@ -23,7 +24,7 @@ TOP = 10
 ROUNDS, SECONDS, MIN_QUESTIONS = 3, 20.0, 20
 #: The number of replaced documents.
 NUM_REPLACED = 200
-#: The share and field of each filter.
+#: The field of each filter, by the percentage of the documents that have one value of it.
 FILTERS = {"1": "drawer", "10": "shelf"}
 
 
@@ -73,7 +74,7 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
     figures: Figures = {}
     for share, field in FILTERS.items():
         num_values = 100 if field == "drawer" else 10
-        queries = [(question, field, index % num_values) for index, question in enumerate(corpus.read_questions())]
+        queries = [Query(question, field, index % num_values) for index, question in enumerate(corpus.read_questions())]
         share_figures, results = _measure_queries(
             peer,
             f"filter_{share}",
@@ -101,7 +102,7 @@ def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
-    """Return the times of the strategies that only this system has."""
+    """Return the times of the query methods that only this system has, such as kvstore's strategies."""
     queries = _list_unfiltered_queries(corpus)
     figures: Figures = {}
     peer.open()
@@ -116,7 +117,7 @@ def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
 def measure_replacement(peer: Peer, corpus: Corpus) -> Figures:
     """Return the times and written bytes of replacing documents one by one, each durably.
 
-    The cost of deferred work until the store is closed is divided among them.
+    The cost of work that the system defers until the store is closed is divided among the documents.
     """
     documents, vectors = corpus.make_replacements(NUM_REPLACED)
     pairs = zip(documents, vectors, strict=True)
@@ -145,7 +146,7 @@ def measure_deletion_by_condition(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def _measure_one_by_one(peer: Peer, name: str, changes: list[Callable[[], None]]) -> Figures:
-    """Return mean and median time of changes that are made durable one by one, and the bytes written per change."""
+    """Return the mean and median time of changes that are durable one by one, and the bytes written per change."""
     peer.open()
     seconds_before, written_before = get_processor_seconds(), get_bytes_written()
     times = []
@@ -184,13 +185,17 @@ def _measure_written_bytes(name: str, unit: str, written_before: tuple[int, int]
     }
 
 
-#: A question with the field and the value of its filter; the field is empty without one.
-Query = tuple[Question, str, int]
+class Query(NamedTuple):
+    """A question with the field and the value of its filter; the field is empty without a filter."""
+
+    question: Question
+    field: str
+    value: int
 
 
 def _list_unfiltered_queries(corpus: Corpus) -> list[Query]:
     """Return a query without a filter for each question of the corpus."""
-    return [(question, "", 0) for question in corpus.read_questions()]
+    return [Query(question, field="", value=0) for question in corpus.read_questions()]
 
 
 def _measure_queries(
@@ -252,7 +257,7 @@ def _compute_recall(corpus: Corpus, queries: list[Query], results: list[Results]
     return num_right / num_expected
 
 
-#: The rows by name. The flag says whether a row changes the store, and therefore gets a copy.
+#: The rows by name, each with its function, and True if it changes the store, and therefore gets a copy.
 ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
     "vector": (measure_vector_search, False),
     "filter": (measure_filtered_search, False),

@@ -42,7 +42,7 @@ _HYBRID = """
 
 
 class SqliteVec(Peer):
-    """SQLite through apsw, which can load extensions even if Python's own module was built without them."""
+    """A SQLite database through apsw, which can load extensions even if Python's own module was built without them."""
 
     name = "sqlite-vec"
     needs = ("sqlite_vec", "apsw")

@@ -1,4 +1,4 @@
-"""The systems by name, and whether they are installed; checking imports none of their modules."""
+"""The systems by name, and the modules that they lack; the check imports none of their libraries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load_system(name: str) -> type[Peer]:
 
 
 def find_missing_modules(name: str) -> list[str]:
-    """Return the modules that a system needs and that are not installed."""
+    """Return the modules that a system needs, but that are not installed."""
     from importlib.util import find_spec
 
     return [module for module in load_system(name).needs if find_spec(module) is None]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Tantivy(Peer):
-    """Segments that a writer commits and merges."""
+    """A tantivy index: segments that a writer commits and merges."""
 
     name = "tantivy"
     needs = ("tantivy",)

@@ -1,7 +1,8 @@
-"""Performance targets of kvstore relative to other systems, and checks against the figures of one run.
+"""Performance targets of kvstore, and their results in one run. A target is a number, or a factor of another system's
+figure in the same run. A *size* is a multiple of the number of original texts.
 
-In: figures by system, of one size (a multiple of the number of texts) or of growth. Out: a :class:`TargetResult` for
-each target whose figures are all present. A target is a number, or a factor of another system's figure in the same run.
+In: figures by system, of one size or of growth. Out: a :class:`TargetResult` for each target whose figures are all
+present.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ Figures = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Target:
-    """A target: at most ``factor`` times the best figure of the reference systems, or ``factor`` itself without these.
+    """A limit of a figure: ``factor`` times the best value of the reference systems, or ``factor`` without these.
 
-    With ``is_minimum`` it is at least that.
+    It is the maximum of the figure, or the minimum if ``is_minimum``.
     """
 
     figure: str
@@ -72,9 +73,9 @@ GROWTH_TARGETS = (
 def iter_target_results(
     figures: Mapping[str, Figures], kvstore_labels: Sequence[str], size: int | None
 ) -> Iterator[TargetResult]:
-    """Yield the result of each target of a size (None: growth) for each system that is kvstore.
+    """Yield the result of each target of a size (None: growth) for each checkout of kvstore.
 
-    Targets without all figures are skipped.
+    ``kvstore_labels`` are the checkouts' names in ``figures``. Targets without all figures are skipped.
     """
     for target in GROWTH_TARGETS if size is None else TARGETS:
         if size is not None and size not in target.sizes:

@@ -24,14 +24,14 @@ _MAX_CACHED_TEXTS = 4000
 
 
 def get_vectors(texts: Sequence[str]) -> Any:
-    """Return the vectors that were registered for these texts in ``_VECTORS``, shape (texts, 384)."""
+    """Return the vectors that are registered for these texts in ``_VECTORS``, shape (texts, 384); txtai calls this."""
     import numpy as np
 
     return np.array([_VECTORS[text] for text in texts], np.float32)
 
 
 class Txtai(Peer):
-    """txtai; a filter is SQL around ``similar()``, which compares some candidates and then applies the filter."""
+    """A txtai database; a filter is SQL around ``similar()``, which applies it to the most similar candidates."""
 
     name = "txtai"
     needs = ("txtai",)
@@ -104,9 +104,8 @@ class Txtai(Peer):
     def _search(self, question: str, vector: bytes, top: int, weights: float | None) -> Results:
         """Return (key, text) of the documents for a question and its vector.
 
-        ``weights`` is the share of the vectors in the score, from 0 to 1 (None: txtai's default).
-
-        txtai computes vectors by a function of the text, so the vector is stored where that function finds it.
+        ``weights`` is the share of the vectors in the score, from 0 to 1 (None: txtai's default). txtai computes a
+        vector by a function of the text, so ``vector`` is stored where that function finds it.
         """
         _VECTORS[question] = to_array(vector)
         return [(row["id"], row["text"]) for row in self.embeddings.search(question, top, weights=weights)]

@@ -1,9 +1,10 @@
-"""Pages that the real generators make from the manual in ``source.py``.
+"""Pages that documentation generators, such as Sphinx, make from a small manual. The manual is in ``source.py``; each
+chapter becomes a page.
 
     pip install docutils sphinx furo sphinx-rtd-theme mkdocs-material pdoc
 
-In: a folder to work in. Out: pages, or why a generator cannot be run. Each is run in a process of its own with the
-Python given, so that what it installs does not get among the packages of the store.
+In: a folder to work in. Out: pages, or the reason why a generator cannot run. Each generator runs in a process of its
+own, with a given Python, so it can be installed in another environment than kvstore.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from . import source
 
 @dataclass(frozen=True)
 class Page:
-    """A page, the words of its source, and its generator."""
+    """A page, the generator that made it, and the words of its source."""
 
     generator: str
     name: str
@@ -28,11 +29,14 @@ class Page:
 
 
 class Unavailable(Exception):
-    """A generator that is not installed, or failed."""
+    """Raised if a generator is not installed, or fails."""
 
 
 def iter_pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, list[Page] | Unavailable]]:
-    """Yield the name of every generator with its pages, or with the error if it cannot be run."""
+    """Yield the name of every generator with its pages, or with the error if it cannot run.
+
+    Generators work in ``folder``, and run with the interpreter ``python``.
+    """
     for name, build in GENERATORS.items():
         page_folder = folder / name
         page_folder.mkdir(parents=True)

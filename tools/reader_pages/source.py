@@ -1,4 +1,5 @@
-"""The source of test pages: a small manual as a list of parts, which can be rendered in several markup languages.
+"""The source of test pages: a small manual as a list of parts, which can be rendered in several markup languages. A
+*part* is a heading, a paragraph, a box (such as a note), a table or another block.
 
 Out: :data:`MANUAL`, the chapters, and functions that return a chapter in a markup language or as words. Every chapter
 has parts that readers often lose: notes and other boxes beside the text, code with a lead-in, terms and definitions,
@@ -201,7 +202,7 @@ def split_tokens(text: str) -> list[str]:
 
 
 def list_words(chapter: Chapter) -> list[str]:
-    """Return all words of a chapter that a page must contain, in order."""
+    """Return all words of a chapter in order; a page with the chapter must contain them."""
     words: list[str] = []
     for part in chapter.parts:
         words += split_tokens(" ".join(_list_texts(part)))

@@ -1,10 +1,10 @@
-"""Pages in the shapes of generators and sites, written by hand around the manual in ``source.py``.
+"""Imitations of the pages of generators and sites, written by hand around the chapters of the manual in ``source.py``.
+A *shape* is everything around the text, such as navigation, and the *templates* of boxes, code and other parts.
 
-Out: the pages. A shape consists of everything around the text (navigation, boxes, fine print) and of the markup that a
-generator uses for parts that readers often lose. Only the words of the source are content.
+Out: the pages. Only the words of the source are content.
 """
 
-# ruff: noqa: E501  (markup stands as generators write it)
+# ruff: noqa: E501  (markup is as generators write it)
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""Synthetic documents for stores of any size, the same in every run and in every part.
+"""Synthetic documents for stores of any size, the same in every run. A *part* is the documents of 10,000 paragraphs; a
+paragraph becomes a chunk. The names in them have indexes in the order in which they first occur.
 
 In: the number of a part. Out: its documents, with titles, numbers as metadata, and texts of paragraphs. Words follow
 Zipf's law over 60,000 synthetic words (Zipf, "Human Behavior and the Principle of Least Effort", 1949). Names follow
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -40,7 +42,7 @@ def generate_vocabulary() -> list[str]:
 
 
 def generate_name(index: int) -> str:
-    """Return the name with an index, of two or three words; almost all names are different."""
+    """Return the name with an index, of two or three words; almost all indexes have different names."""
     generator = Random(index)
     stem = _generate_syllables(generator, 2 + index % 2).capitalize()
     if index % 3:
@@ -54,24 +56,25 @@ def count_names(paragraphs: int) -> int:
 
 
 def generate_part(part: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
-    """Yield the documents of the part with this index; ``vocabulary`` is that of :func:`generate_vocabulary`."""
+    """Yield the documents of part number ``part``; ``vocabulary`` is that of :func:`generate_vocabulary`."""
     generator = np.random.default_rng(part)
     lengths = _draw_document_lengths(generator)
     word_ranks = _draw_zipf_ranks(generator, VOCABULARY_SIZE, (PARAGRAPHS_PER_PART, WORDS_PER_PARAGRAPH))
     draws = generator.random(PARAGRAPHS_PER_PART)
-    paragraph = part * PARAGRAPHS_PER_PART
+    first_paragraph = part * PARAGRAPHS_PER_PART
+    paragraphs = iter(range(PARAGRAPHS_PER_PART))
     for document_index, length in enumerate(lengths):
         texts, title = [], ""
-        for _ in range(length):
-            words = [vocabulary[rank] for rank in word_ranks[paragraph - part * PARAGRAPHS_PER_PART]]
+        for index_in_part in islice(paragraphs, length):
+            paragraph = first_paragraph + index_in_part
+            words = [vocabulary[rank] for rank in word_ranks[index_in_part]]
             new_indexes = range(count_names(paragraph), count_names(paragraph + 1))
             # The exponent makes a known name as probable as Zipf's law says, since its index is its rank.
-            known_index = int(max(1, count_names(paragraph)) ** draws[paragraph - part * PARAGRAPHS_PER_PART]) - 1
+            known_index = int(max(1, count_names(paragraph)) ** draws[index_in_part]) - 1
             names = [generate_name(index) for index in (*new_indexes, known_index)]
             title = title or names[0]
             texts.append(_generate_paragraph(words, names))
-            paragraph += 1
-        position = part * PARAGRAPHS_PER_PART + document_index
+        position = first_paragraph + document_index
         yield {
             "id": f"part {part}/{document_index}",
             "title": title,

@@ -1,7 +1,8 @@
-"""The steps of tools/bench_scale.py, each in a separate process.
+"""The steps of tools/bench_scale.py: measurements of a store, each in a separate process. A *part* is a file of
+documents with 10,000 paragraphs. Figures in ``_s`` and ``_ms`` are processor time unless they say ``wall``.
 
 In: a job, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the job names.
-``_s`` and ``_ms`` are processor time (:mod:`peers.spent`) unless they say ``wall``.
+For processor time, see :mod:`peers.spent`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class IndexBytes(threading.Thread):
 
 
 def load_parts(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
-    """Ingest the parts from ``first`` to ``last`` - 1, and append the figures of each part to the ``log`` file.
+    """Generate and ingest the parts from ``first`` to ``last`` - 1; append the figures of each to the ``log`` file.
 
     The returned figures are ``last``, the index of the last ingested part (-1: none), the costs of closing the store,
     and the sizes of its files. No part begins after ``until``, in seconds since 1970. ``settings`` are those of a new
@@ -175,8 +176,8 @@ def measure_opening(store: Path) -> Figures:
 def measure_replacement(store: Path, paragraphs: int) -> Figures:
     """Return the times and written bytes of replacing documents, one per commit.
 
-    The documents are from six parts that are evenly spread over the store. The cost of deferred work until the store is
-    closed is divided among them.
+    The documents are from six parts that are evenly spread over the store. The cost of work that kvstore defers until
+    the store is closed is divided among the documents.
     """
     vocabulary = made_documents.generate_vocabulary()
     last_part = paragraphs // made_documents.PARAGRAPHS_PER_PART - 1
