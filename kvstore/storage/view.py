@@ -139,7 +139,6 @@ class LmdbView:
         transaction = self._get_transaction()
         try:
             is_buffered = self._buffered_tables[table]
-            # The version chain: the changes of the record that are still in the change buffer.
             chain = self._get_buffer().get_table(table).get_chain(key) if is_buffered else UNCHANGED
             stored_table = transaction.find_table(table) if needs_stored_value(chain) else None
             stored_value = None if stored_table is None else transaction.get(key, table=stored_table)
@@ -152,7 +151,6 @@ class LmdbView:
         transaction = self._get_transaction()
         # A snapshot may read the same pages again, so they are released later than those of a write transaction.
         self._owner.page_releaser.count_accesses(len(keys), is_lookup=not self.writable)
-        # The change buffer maps a key to a chain: changes to apply to the stored value, or a value that replaces it.
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         newer, older = changes.newer_chains, changes.older_chains  # a newer chain of a key replaces the older one
         values: list[memoryview | None] = []

@@ -122,7 +122,7 @@ class DerivedParts:
         return self.vectors.get_ids(locations) == text_ids
 
     def _decode(self, key: bytes, value: memoryview) -> DerivedPart:
-        """Decode the stored data derived from a document, and the locations (block, row) of its vectors."""
+        """Decode the stored part of a document, and the locations (block, row) of its vectors."""
         part, locations = records.unpack(value, self._table, key)
         return DerivedPart(part, [(block, row) for block, row in locations])
 
@@ -176,5 +176,5 @@ class DerivedPartWriter(DerivedParts):
             self._put(document, derived_part)
 
     def _put(self, document: int, derived_part: DerivedPart) -> None:
-        """Write the derived data of a document and the locations of its vectors."""
+        """Write the part of a document and the locations of its vectors."""
         self._write_view.put(self._table, records.encode_u64(document), records.pack(derived_part))

@@ -34,7 +34,7 @@ class DisplayEntities:
         return self._display_by_entity.get(entity, entity)
 
     def list_merged_entities(self, entity: int) -> list[int]:
-        """Return the entities with the display entity ``entity``: first itself, then its aliases."""
+        """Return the entities whose display entity is ``entity``: first itself, then its aliases."""
         aliases = (other for other, display_entity in self._display_by_entity.items() if display_entity == entity)
         return [entity, *(other for other in aliases if other != entity)]
 

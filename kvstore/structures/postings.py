@@ -337,10 +337,11 @@ class PostingWriter(ViewWriter, Postings):
         The size of a term with a single block is not stored, because its postings can be counted in the block.
         """
         # Most terms of a replaced document keep their sizes, because its new version has them too.
+        changes = map(_SizeChange._make, self._changes.get_counts(terms))
         changes_by_key = {
-            key: _SizeChange(*counts)
-            for key, counts in zip(keys, self._changes.get_counts(terms), strict=True)
-            if any(counts[1:])  # added or removed postings or blocks
+            key: change
+            for key, change in zip(keys, changes, strict=True)
+            if change.added_postings or change.added_blocks
         }
         if not changes_by_key:
             return

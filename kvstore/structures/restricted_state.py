@@ -83,7 +83,7 @@ class RestrictedState(State):
 
     @cached_property
     def postings(self) -> Postings:
-        """The postings, without the terms that are in no document that the query allows."""
+        """The postings; a term that no allowed document contains counts as missing."""
         return RestrictedPostings(self)
 
 

@@ -263,6 +263,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         is_usable = self.is_usable(record)
         built_change = record.state["change"] if is_usable else 0
         lag = max(0, change - built_change)
+        # A build of a generation holds the lock of the file that other kinds of index are built in.
         if open_indexes is not None and index_file.is_being_built(
             index_file.build_index_path(open_indexes.environment.path, self.name)
         ):

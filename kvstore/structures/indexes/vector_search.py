@@ -22,7 +22,7 @@ from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
 from ..vectors.vector_cache import CoveredRange, VectorBatch, VectorCache, VectorCacheContent, find_covered_stop
-from ..vectors.vectors import Ids, Matrix, cosines
+from ..vectors.vectors import Ids, Matrix, compute_row_cosines
 from .index import Indexes, IndexRecord
 from .index_reading import bind_index, reject_file
 from .vector_index import VECTOR_INDEX, ChunkSegments
@@ -243,9 +243,9 @@ def find_nearest(
     for ids, matrix in batches:
         if allowed is not None:
             rows = np.flatnonzero(allowed.get_chunk_mask(ids))
-            ids, scores = ids[rows], cosines(matrix, query, rows)
+            ids, scores = ids[rows], compute_row_cosines(matrix, query, rows)
         else:
-            scores = cosines(matrix, query)
+            scores = compute_row_cosines(matrix, query)
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
             cut_index = len(best_scores) - top  # the position of the lowest of the top scores, in ascending order

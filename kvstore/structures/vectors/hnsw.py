@@ -102,7 +102,7 @@ class NearCodes(NamedTuple):
 
 
 class _RowSelection(NamedTuple):
-    """Ranges of rows: ``starts`` (included) and ``stops`` (excluded). With ``groups``, only flagged groups count."""
+    """Ranges of rows: ``starts`` (included) and ``stops`` (excluded). With ``groups``, only rows of flagged groups."""
 
     starts: npt.NDArray[np.int64]
     stops: npt.NDArray[np.int64]
@@ -162,7 +162,8 @@ class HnswGraph:
                 near_labels, cosines, scales = self._graph.search(query, ef, groups, GROUP_SIZE)
                 if len(near_labels) == ef:  # otherwise a part of the graph is unreachable from the rest
                     return NearCodes(near_labels, cosines, scales, is_exhaustive=False)
-            near_labels, cosines, scales = self._graph.compare(query, ef, *self._select_rows(allowed), GROUP_SIZE)
+            starts, stops, row_groups = self._select_rows(allowed)
+            near_labels, cosines, scales = self._graph.compare(query, ef, starts, stops, row_groups, GROUP_SIZE)
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH rebuilds it") from error
         return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
