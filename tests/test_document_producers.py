@@ -211,6 +211,48 @@ def test_a_document_with_macros_and_a_template_are_read_as_others(main: str) -> 
         read_text(samples.make_word_document(body, main="application/xml"), "a.docm")
 
 
+def make_numbered_paragraph(text: str, list_id: int, level: int | None = None, style: str = "") -> str:
+    """Return a paragraph of a Word list; without a level, the list's level for its style applies."""
+    named_level = "" if level is None else f'<w:ilvl w:val="{level}"/>'
+    properties = f'<w:numPr>{named_level}<w:numId w:val="{list_id}"/></w:numPr>'
+    return samples.make_word_paragraph(samples.make_word_runs(text), style, properties)
+
+
+def test_headings_and_clauses_of_a_word_document_have_the_numbers_that_word_prints() -> None:
+    formats = [
+        ("decimal", "%1.", "Heading1"),
+        ("decimal", "%1.%2", "Heading2"),
+        ("lowerLetter", "(%3)", ""),
+        ("upperRoman", "§ %1.%4", ""),
+    ]
+    levels = "".join(
+        f'<w:lvl w:ilvl="{level}"><w:start w:val="1"/><w:numFmt w:val="{number_format}"/>'
+        f'<w:pStyle w:val="{style}"/><w:lvlText w:val="{text}"/></w:lvl>'
+        for level, (number_format, text, style) in enumerate(formats)
+    )
+    restart = '<w:lvlOverride w:ilvl="2"><w:startOverride w:val="3"/></w:lvlOverride>'
+    numbering = f'<w:abstractNum w:abstractNumId="7">{levels}</w:abstractNum>' + "".join(
+        f'<w:num w:numId="{list_id}"><w:abstractNumId w:val="7"/>{override}</w:num>'
+        for list_id, override in ((1, ""), (2, restart))
+    )
+    body = [
+        make_numbered_paragraph("Terms", 1, style="Heading1"),
+        make_numbered_paragraph("Term", 1, style="Heading1"),
+        make_numbered_paragraph("Notice", 1, style="Heading2"),
+        make_numbered_paragraph("ninety days;", 1, 2),
+        make_numbered_paragraph("thirty days:", 1, 2),
+        make_numbered_paragraph("by letter.", 1, 3),
+        make_numbered_paragraph("Renewal", 2, style="Heading2"),  # the same definition, so the numbers continue
+        make_numbered_paragraph("one year;", 2, 2),
+        make_numbered_paragraph("two years.", 1, 2),
+    ]
+    styles = {"Heading1": "heading 1", "Heading2": "heading 2"}
+    assert read_text(samples.make_word_document("".join(body), styles, numbering), "a.docx") == (
+        "# 1. Terms\n\n# 2. Term\n\n## 2.1 Notice\n\n- (a) ninety days;\n- (b) thirty days:\n  - § 2.I by letter.\n\n"
+        "## 2.2 Renewal\n\n- (c) one year;\n- (d) two years.\n"
+    )
+
+
 @pytest.mark.parametrize("kind", ["presentation", "slideshow", "template"])
 def test_a_presentation_with_macros_and_a_show_are_read_as_others(kind: str) -> None:
     plain = samples.make_presentation(

@@ -16,6 +16,7 @@ from typing import Any
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
+from .docx_numbering import MAX_LEVEL, ListNumbering
 from .list_nesting import BlockBuilder
 from .markdown_blocks import (
     EmphasisStart,
@@ -53,8 +54,9 @@ _TEXT_TAG, _TAB_TAG, _POSITION_TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _S
 _NOTE_KINDS = {qn(f"w:{kind}Reference"): kind for kind in ("footnote", "endnote")}
 _BOX_TAG = qn("w:txbxContent")
 _FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-#: The highest level of a list, from 0, and the maximum number of columns of a table (17.9.3, 17.4.16).
-_MAX_LIST_LEVEL = 8
+#: The label of an item that Markdown can number: ``3.`` or ``3)``.
+_ITEM_NUMBER_PATTERN = re.compile(r"(\d{1,9})[.)]?")
+#: The maximum number of columns of a table (17.4.16).
 _MAX_COLUMNS = 63
 #: The maximum number of characters of a bold paragraph that serves as a heading.
 _MAX_BOLD_HEADING = 80
@@ -85,10 +87,9 @@ class DocxBody:
             for note_id, note in _read_notes(relations[f"{kind}s"].target_part.blob, kind).items()
         }
         self._cited_notes: list[Any] = []
-        self._number_formats = (
-            _read_number_formats(relations["numbering"].target_part.element) if "numbering" in relations else {}
+        self._numbering = ListNumbering(
+            relations["numbering"].target_part.element if "numbering" in relations else None
         )
-        self._counters: dict[tuple[str, int], int] = {}  # the last number of each (numbering id, level)
         self._bold_headings = self._find_bold_headings()
         # If there is a title, level-one headings are its sections.
         self._heading_shift = int(
@@ -160,6 +161,7 @@ class DocxBody:
         level = self._get_heading_level(element, style)
         if level is None:
             level = self._bold_headings.get(element)
+        depth_and_label = self._number_paragraph(element, style)
         texts = self._build_inline(element, plain=plain or level is not None).take_paragraphs()
         if not texts:
             return
@@ -167,13 +169,17 @@ class DocxBody:
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
                 self.title = title
-            builder.add_blocks(make_heading(level + self._heading_shift, title))
+            label = depth_and_label[1] if depth_and_label is not None else ""
+            builder.add_blocks(make_heading(level + self._heading_shift, f"{label} {title}".lstrip()))
             return
         paragraphs = [make_paragraph(text) for text in texts]
-        depth_and_marker = self._number_list_item(element, style)
-        if depth_and_marker is not None:
-            depth, marker = depth_and_marker
+        if depth_and_label is not None:
+            depth, label = depth_and_label
             item_text = "\n".join(block.text for block in paragraphs)
+            number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
+            if number_match is None:  # Markdown has no such marker: "(a)", "4.2"
+                item_text = f"{label} {item_text}".lstrip()
+            marker = "-" if number_match is None else f"{number_match[1]}."
             builder.add_item(depth, marker, [MarkdownBlock("paragraph", item_text)])
         elif _QUOTE_STYLE_PATTERN.match(style):
             builder.add_blocks(make_quote(paragraphs))
@@ -222,37 +228,31 @@ class DocxBody:
         level = None if outline is None else outline.get(_VALUE_ATTRIBUTE)
         return int(level) + 1 if level in _OUTLINE_LEVELS else None
 
-    def _number_list_item(self, element: Any, style: str) -> tuple[int, str] | None:
-        """Return the depth (from 0) and the marker (``-`` or a number) of a list item; None for other paragraphs.
+    def _number_paragraph(self, element: Any, style: str) -> tuple[int, str] | None:
+        """Return the depth in a list (from 0) and the label of a numbered paragraph; None for other paragraphs.
 
-        The counters of the numberings are updated. ``style`` is the name of the paragraph's style.
+        The label, such as ``4.2``, is empty for a bullet. The numbering counts the paragraph. ``style`` is the name of
+        its style.
         """
         style_match = _LIST_STYLE_PATTERN.match(style)
-        numbering_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
+        list_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
         level_element = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
-        if numbering_element is None or numbering_element.get(_VALUE_ATTRIBUTE) == "0":
+        if list_element is None or list_element.get(_VALUE_ATTRIBUTE) == "0":
             if style_match is None:
                 return None
-            identifier = style
+            list_id = style
         else:
-            identifier = numbering_element.get(_VALUE_ATTRIBUTE)
-        level = min(_MAX_LIST_LEVEL, int(level_element.get(_VALUE_ATTRIBUTE))) if level_element is not None else 0
-        format = self._number_formats.get((identifier, level))
-        if format is None:
-            format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
+            list_id = list_element.get(_VALUE_ATTRIBUTE)
+        if level_element is not None:
+            level = min(MAX_LEVEL, int(level_element.get(_VALUE_ATTRIBUTE)))
+        else:
+            style_element = element.find("w:pPr/w:pStyle", nsmap)
+            style_id = "" if style_element is None else style_element.get(_VALUE_ATTRIBUTE)
+            level = self._numbering.find_level(list_id, style_id)
+        default_format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
+        label = self._numbering.number_paragraph(list_id, level, default_format)
         # The style can be deeper than the numbering: items of the style "List Bullet 2" are on the second level.
-        visible_depth = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
-        self._restart_deeper_levels(identifier, level)
-        if format in ("bullet", "none"):
-            return visible_depth, "-"
-        self._counters[identifier, level] = self._counters.get((identifier, level), 0) + 1
-        return visible_depth, f"{self._counters[identifier, level]}."
-
-    def _restart_deeper_levels(self, identifier: str, level: int) -> None:
-        """Remove the counters of the levels below ``level`` in a numbering, because an item restarts their numbers."""
-        for counter_identifier, counter_level in list(self._counters):
-            if counter_identifier == identifier and counter_level > level:
-                del self._counters[counter_identifier, counter_level]
+        return max(level, int(style_match[2] or 1) - 1) if style_match is not None else level, label
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
         """Return a builder with the text, code, formulas and note marks of a paragraph, and its emphasis.
@@ -403,24 +403,3 @@ def _read_notes(blob: bytes, kind: str) -> dict[str, Any]:
     """
     notes = parse_xml(blob).iter(qn(f"w:{kind}"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
-
-
-def _read_number_formats(numbering: Any) -> dict[tuple[str, int], str]:
-    """Return the number format of each (numbering id, level), such as ``bullet`` or ``decimal`` (ECMA-376, 17.9.17).
-
-    ``numbering`` is the root element of the numbering part; a numbering refers to the definition with its formats.
-    """
-    abstract_formats = {
-        definition.get(qn("w:abstractNumId")): {
-            level.get(qn("w:ilvl")): level.find("w:numFmt", nsmap) for level in definition.iter(qn("w:lvl"))
-        }
-        for definition in numbering.iter(qn("w:abstractNum"))
-    }
-    formats: dict[tuple[str, int], str] = {}
-    for numbering_instance in numbering.iter(qn("w:num")):
-        link = numbering_instance.find("w:abstractNumId", nsmap)
-        level_formats = abstract_formats.get(link.get(_VALUE_ATTRIBUTE), {}) if link is not None else {}
-        for level, format in level_formats.items():
-            if format is not None:
-                formats[numbering_instance.get(qn("w:numId")), int(level)] = format.get(_VALUE_ATTRIBUTE) or "decimal"
-    return formats

@@ -1,0 +1,148 @@
+"""The labels of numbered paragraphs in a Word document: ``4.2`` before a heading, ``(a)`` before an item.
+
+A file has no labels. A paragraph names a *list* (``w:num``) and a level of it, from 0; the list refers to a
+*definition* (``w:abstractNum``) with the format of each level.
+
+In: the numbering part of the file, and its numbered paragraphs in document order. Out: the label of each, as Word
+prints it. Section numbers below (``17.9.6``) refer to ECMA-376 part 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from docx.oxml.ns import nsmap, qn
+
+_VALUE_ATTRIBUTE, _LEVEL_ATTRIBUTE = qn("w:val"), qn("w:ilvl")
+#: The highest level of a list (17.9.6).
+MAX_LEVEL = 8
+#: The number of a level in the text of a label: ``%2`` is that of level 1 (17.9.11).
+_PLACEHOLDER_PATTERN = re.compile(r"%([1-9])")
+_ROMAN_DIGITS = tuple(
+    zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), "m cm d cd c xc l xl x ix v iv i".split(), strict=True)
+)
+#: The highest number that is written in letters or in Roman digits.
+_MAX_LETTERS, _MAX_ROMAN = 780, 3999
+_OFF_VALUES = ("0", "false", "off")
+
+
+class ListLevel(NamedTuple):
+    """The format of a level: ``text`` is that of its labels, such as ``%1.%2``, and ``format`` that of its numbers.
+
+    The numbers begin with ``start``, and begin again after a paragraph of a level below ``restart_level``. If
+    ``is_legal``, all numbers of the label are decimal.
+    """
+
+    format: str
+    text: str
+    start: int
+    restart_level: int
+    is_legal: bool
+
+
+class ListNumbering:
+    """Numbers the paragraphs of one document. Lists with the same definition share their counters, as in Word."""
+
+    def __init__(self, numbering: Any | None) -> None:
+        """Read the definitions and lists of a numbering part, given its root element; None if a file has none."""
+        levels: dict[str, dict[int, ListLevel]] = {}  # of each definition
+        styled_levels: dict[str, dict[str, int]] = {}  # the level for paragraphs of a style, by definition
+        for definition in () if numbering is None else numbering.iter(qn("w:abstractNum")):
+            definition_id = definition.get(qn("w:abstractNumId"))
+            elements = [(_parse_number(level.get(_LEVEL_ATTRIBUTE)), level) for level in definition.iter(qn("w:lvl"))]
+            levels[definition_id] = {index: _read_level(index, level) for index, level in elements}
+            styled_levels[definition_id] = {_get_value(level, "w:pStyle", ""): index for index, level in elements}
+        self._levels: dict[str, dict[int, ListLevel]] = {}  # of each list
+        self._styled_levels: dict[str, dict[str, int]] = {}
+        self._definition_ids: dict[str, str] = {}
+        #: The numbers with which a list begins a level, once, by list and level.
+        self._restarts: dict[tuple[str, int], int] = {}
+        for list_element in () if numbering is None else numbering.iter(qn("w:num")):
+            list_id, definition_id = list_element.get(qn("w:numId")), _get_value(list_element, "w:abstractNumId", "")
+            self._definition_ids[list_id] = definition_id
+            self._levels[list_id] = dict(levels.get(definition_id, {}))
+            self._styled_levels[list_id] = styled_levels.get(definition_id, {})
+            for override in list_element.iterfind("w:lvlOverride", nsmap):
+                level = _parse_number(override.get(_LEVEL_ATTRIBUTE))
+                level_element = override.find("w:lvl", nsmap)
+                if level_element is not None:
+                    self._levels[list_id][level] = _read_level(level, level_element)
+                start = _get_value(override, "w:startOverride", "")
+                if start:
+                    self._restarts[list_id, level] = _parse_number(start)
+        self._counters: defaultdict[str, dict[int, int]] = defaultdict(dict)  # the last number of each level
+
+    def find_level(self, list_id: str, style_id: str) -> int:
+        """Return the level of a paragraph that names none: the level for its style, or 0."""
+        return self._styled_levels.get(list_id, {}).get(style_id, 0)
+
+    def number_paragraph(self, list_id: str, level: int, default_format: str) -> str:
+        """Count the next paragraph of a level of a list, and return its label; empty for a bullet.
+
+        ``default_format``, such as ``decimal``, is the format of an undefined level.
+        """
+        definition_id = self._definition_ids.get(list_id, list_id)
+        levels = self._levels.get(list_id, {})
+        level_format = levels.get(level) or ListLevel(default_format, f"%{level + 1}.", 1, level, is_legal=False)
+        counters = self._counters[definition_id]
+        for deeper_level in [other for other in counters if other > level]:
+            if deeper_level not in levels or level < levels[deeper_level].restart_level:
+                del counters[deeper_level]
+        restart = self._restarts.pop((list_id, level), None)
+        counters[level] = counters.get(level, level_format.start - 1) + 1 if restart is None else restart
+        if level_format.format in ("bullet", "none"):
+            return ""
+
+        def format_placeholder(match: re.Match[str]) -> str:
+            """Return the number of the level that a placeholder refers to; the first one if it has no paragraph."""
+            other = int(match[1]) - 1
+            other_format = level_format if other == level else levels.get(other, level_format)
+            number_format = "decimal" if level_format.is_legal else other_format.format
+            return _format_number(counters.get(other, other_format.start), number_format)
+
+        return " ".join(_PLACEHOLDER_PATTERN.sub(format_placeholder, level_format.text).split())
+
+
+def _read_level(index: int, level: Any) -> ListLevel:
+    """Return the format of a level, given its ``w:lvl`` element and its number ``index``, from 0 (17.9.6)."""
+    legal = level.find("w:isLgl", nsmap)
+    return ListLevel(
+        _get_value(level, "w:numFmt", "decimal"),
+        _get_value(level, "w:lvlText", ""),
+        _parse_number(_get_value(level, "w:start", "0")),
+        _parse_number(_get_value(level, "w:lvlRestart", str(index))),
+        is_legal=legal is not None and legal.get(_VALUE_ATTRIBUTE) not in _OFF_VALUES,
+    )
+
+
+def _get_value(element: Any, path: str, default: str) -> str:
+    """Return the ``w:val`` attribute of the element at ``path`` below another, or ``default`` without it."""
+    child = element.find(path, nsmap)
+    return default if child is None else child.get(_VALUE_ATTRIBUTE, default)
+
+
+def _parse_number(text: str | None) -> int:
+    """Return a number in digits; 0 for any other text, or for None."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else 0
+
+
+def _format_number(number: int, number_format: str) -> str:
+    """Return a number in a format of Word (17.18.59); decimal in a format that is not supported.
+
+    >>> [_format_number(29, name) for name in ("decimal", "decimalZero", "lowerLetter", "upperRoman", "none")]
+    ['29', '29', 'cc', 'XXIX', '']
+    """
+    if number_format == "none":
+        return ""
+    if number_format in ("lowerLetter", "upperLetter") and 1 <= number <= _MAX_LETTERS:
+        letters = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)  # a to z, aa, bb
+        return letters if number_format == "lowerLetter" else letters.upper()
+    if number_format in ("lowerRoman", "upperRoman") and 1 <= number <= _MAX_ROMAN:
+        digits = ""
+        for value, digit in _ROMAN_DIGITS:
+            digits += digit * (number // value)
+            number %= value
+        return digits if number_format == "lowerRoman" else digits.upper()
+    return f"{number:02}" if number_format == "decimalZero" else str(number)
