@@ -12,9 +12,8 @@ import kvstore
 
 
 class StoreCatalog:
-    """The catalog of the store that ``get_store`` returns.
-
-    Tables, strategies and trees are cached until :meth:`clear_cache`; everything else is read at every call.
+    """The names in the store that ``get_store`` returns. Tables, strategies and trees are cached until
+    :meth:`clear_cache`; everything else is read at every call.
     """
 
     def __init__(self, get_store: Callable[[], kvstore.Store]) -> None:

@@ -61,8 +61,8 @@ _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
 
 
 class StoreTools:
-    """The tools of one store, in their own session. Their *condition* (``where``), if they have one, is a SQL condition
-    on ``documents``. Only the *allowed* documents, which satisfy it, are returned and changed.
+    """The tools of one store, in their own session. Their *condition* (``where``), if they have one, is an SQL
+    condition on ``documents``. Only the *allowed* documents, which satisfy it, are returned and changed.
 
     Tools that cannot apply a condition (``expand``, ``select``, ``put_edge``, ``alias``) are then missing. ``write``
     adds the tools that change the store. ``tokens`` is the maximum size of a result. ``strategy`` is the default

@@ -49,10 +49,9 @@ class Piece(NamedTuple):
 
 
 class ChatStream:
-    """A reader of one answer from a server: iterate it once, to read the texts as they arrive.
-
-    After the last text, ``is_truncated`` is true if the model stopped at its token limit. ``tokens`` are the numbers of
-    tokens of prompt and answer, 0 if the server does not report them.
+    """A reader of one answer from a server: iterate it once, to read the texts as they arrive. Each text moves the
+    deadline of the next one. After the last text, ``is_truncated`` is true if the model stopped at its token limit, and
+    ``tokens`` has the numbers of tokens of prompt and answer.
     """
 
     def __init__(self, reply: Reply, *, first_timeout: float, next_timeout: float, secret: str = "") -> None:
@@ -190,9 +189,9 @@ def _parse_usage(event: dict[str, Any]) -> TokenCounts | None:
 
 
 class _SafeTextFilter:
-    """A filter that makes a text safe to show and to store while it arrives in pieces that are cut anywhere.
-
-    Halves of a surrogate pair are joined, and ``secret`` is replaced by stars.
+    """A filter of a text that arrives in pieces, which are cut anywhere. It joins the halves of surrogate pairs, and
+    replaces ``secret``, the API key, with stars. It holds back the end of the text (``_pending_text``) while this may
+    begin a secret or a pair.
     """
 
     def __init__(self, secret: str) -> None:
@@ -206,9 +205,9 @@ class _SafeTextFilter:
     def feed(self, text: str) -> str:
         """Add received text, and return the text that can be shown now, with the secret replaced by stars.
 
-        The end of the text is held back if it may begin the secret or a surrogate pair. A prefix of at most four
-        characters of the secret is returned immediately, because common words can end with it; ``_pending_text`` still
-        begins with it, and ``_num_returned`` counts the characters of ``_pending_text`` that were returned.
+        A prefix of at most four characters of the secret is returned immediately, because common words can end with it;
+        ``_pending_text`` still begins with it, and ``_num_returned`` counts the characters of ``_pending_text`` that
+        were returned.
         """
         text = self._pending_text + text
         returned_end = self._num_returned
@@ -233,7 +232,9 @@ class _SafeTextFilter:
 
 
 class _ReasoningSplitter:
-    """A splitter that separates the reasoning at the beginning of a text (``<think>``) from the answer after it."""
+    """A splitter that separates the reasoning at the beginning of a text (``<think>``) from the answer after it. It
+    holds back the end of the text (``_buffer``) while this may begin a tag.
+    """
 
     def __init__(self) -> None:
         """Create a splitter of one text: the reasoning between tags at its beginning, and the answer after it."""
@@ -243,8 +244,7 @@ class _ReasoningSplitter:
     def feed(self, text: str) -> Iterator[Piece]:
         """Add received text, and yield the texts that are now known to be reasoning or answer.
 
-        A text that could be the beginning of a tag is held back in ``_buffer``. The white space before the reasoning
-        and before the answer after it is dropped.
+        The white space before the reasoning and before the answer after it is dropped.
         """
         self._buffer += text
         if self._state == "before_reasoning":

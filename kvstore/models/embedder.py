@@ -164,7 +164,7 @@ def _find_name_pattern(prefix: str) -> str | None:
 
 
 def is_english_only(name: str) -> bool:
-    """True if the embedder ``name`` is known to be trained on English texts only; False for models of users."""
+    """True if the embedder ``name`` is known to be trained on English texts only; False for any other embedder."""
     # All of these run all-MiniLM-L6-v2, which is trained on English texts.
     return name in (DEFAULT_EMBEDDER, *_ORIGINAL_MINILM_NAMES)
 

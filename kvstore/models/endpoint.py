@@ -96,7 +96,9 @@ class _FailedAttempt(NamedTuple):
 
 
 class Endpoint:
-    """One server with its address and API key."""
+    """One server with its address and API key. It raises one class of errors (*unavailable*) if the server is down,
+    busy or too slow, and another for any other failure.
+    """
 
     def __init__(
         self,

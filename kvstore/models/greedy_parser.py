@@ -29,7 +29,9 @@ _MOVES_PER_BLOCK = 32
 
 
 class GreedyParser:
-    """A pipeline component that replaces spaCy's parser and uses its model."""
+    """A pipeline component that replaces spaCy's parser and uses its model. ``_kinds`` and ``_labels`` are the letters
+    and the labels of the moves. ``_lower`` and ``_upper`` are the last two layers of the parser's network.
+    """
 
     def __init__(self, parser: Any) -> None:
         """Copy the moves (parsing actions), labels and weights of spaCy's parser into arrays that the kernel reads."""
@@ -40,7 +42,7 @@ class GreedyParser:
         # A word without a head has the move -1, so the last label is the label of a root.
         labels = [strings.add(label) for _, _, label in names] + [strings.add("ROOT")]
         self._labels = np.array(labels, np.uint64)
-        # spaCy calls the layers of the parser's network "tok2vec", "lower" and "upper", from the input to the output.
+        # The layers of the network are "tok2vec", "lower" and "upper".
         self._lower = self.model.get_ref("lower")
         self._bias = np.ascontiguousarray(self._lower.get_param("b"), np.float32).ravel()
         upper = self.model.get_ref("upper")

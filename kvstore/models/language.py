@@ -1,5 +1,5 @@
 """Language pipelines of spaCy: words, parts of speech, lemmas and dependencies. ``en`` is kvstore's own pipeline, of
-the distribution kvstore-db-english, and ``rules`` stands for no pipeline. A long text is parsed in *pieces*.
+the distribution kvstore-db-english, and ``rules`` means no pipeline. A long text is parsed in *pieces*.
 
 In: texts of any length. Out: the results of a function for their parses. ``en`` is trained by
 ``tools/train_language.py`` on Universal Dependencies and loaded without network. Installed pipelines of spaCy are used

@@ -40,12 +40,12 @@ Tokenize = Callable[[Sequence[str]], list[list[int]]]
 
 
 class OnnxRuntime:
-    """A model that was exported to a folder; it is loaded when the object is created.
+    """A model that was exported to a folder; it is loaded when the object is created. Each text is run alone, in one
+    thread, and several texts run in parallel.
 
-    Each text is run alone, in one thread, and several texts run in parallel. In a batch, the library would sum in an
-    order that depends on the number and length of the texts, and a quantized model would take its scale from all of
-    them. A batch is not faster: without it nothing is padded, and no thread waits for another. OMP_NUM_THREADS limits
-    the number of threads, as for torch.
+    In a batch, the library would sum in an order that depends on the number and length of the texts, and a quantized
+    model would take its scale from all of them. A batch is not faster: without it nothing is padded, and no thread
+    waits for another. OMP_NUM_THREADS limits the number of threads, as for torch.
     """
 
     def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:

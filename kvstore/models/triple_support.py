@@ -340,7 +340,7 @@ def _is_joined_by_function_words(
     is_copula = bool(links & BE_WORDS)
     if is_copula:
         links |= BE_WORDS
-        if not _is_complete_noun(sentence, object_):
+        if not _can_follow_be(sentence, object_):
             return False
     if object_.first <= subject.last:  # "the singer Ann Lee"
         is_apposition = object_.last + 1 == subject.first and object_.last not in sentence.phrase_ends
@@ -356,14 +356,14 @@ def _is_joined_by_function_words(
     return sentence.is_one_phrase(link_positions[-1] + 1, object_.first, relation_words)
 
 
-def _is_complete_noun(sentence: OrderedSentence, object_: WordSpan) -> bool:
-    """True if the words of an object can say what a subject is.
+def _can_follow_be(sentence: OrderedSentence, span: WordSpan) -> bool:
+    """True if the words at a span can say what a subject is, as "a county" in "Kent is a county".
 
-    "the first artist" cannot in "the first artist to sing", which says something else, nor can a past form such as
-    "founded".
+    A past form such as "founded" cannot, nor can "the first artist" in "the first artist to sing", because it needs the
+    words after it.
     """
-    words = sentence.words[object_.first : object_.last + 1]
-    is_incomplete = object_.last not in sentence.phrase_ends and not _SELECTORS.isdisjoint(words)
+    words = sentence.words[span.first : span.last + 1]
+    is_incomplete = span.last not in sentence.phrase_ends and not _SELECTORS.isdisjoint(words)
     return not (is_incomplete or is_past_form(words[0]))
 
 

@@ -31,7 +31,7 @@ _MAX_CACHED_WORDS, _MAX_CACHED_LENGTH = 1 << 14, 24
 
 
 class UnigramTokenizer:
-    """A tokenizer that truncates texts at ``max_tokens``."""
+    """A tokenizer that truncates texts at ``max_tokens``. A *subword* is a piece of a word, with an id and a score."""
 
     def __init__(self, vocabulary: bytes, max_tokens: int) -> None:
         """Create a tokenizer that truncates texts to ``max_tokens`` tokens, from the bytes of its ``vocabulary``.

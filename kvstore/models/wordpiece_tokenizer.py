@@ -47,7 +47,9 @@ class PairTokens(NamedTuple):
 
 
 class WordPieceTokenizer:
-    """A tokenizer with the vocabulary and the maximum number of tokens of its description. Threads can share it."""
+    """A tokenizer with the vocabulary and the maximum number of tokens of its description. A *subword* is a piece of a
+    word that is in the vocabulary. A *special token*, such as ``[SEP]``, is not part of a word. Threads can share it.
+    """
 
     def __init__(self, description: dict[str, Any]) -> None:
         """Read ``description``, the content of ``tokenizer.json``.
@@ -143,7 +145,9 @@ class WordPieceTokenizer:
 
 
 class _CharacterForms(dict[int, str]):
-    """A cache of the text that replaces each character, by its code; a character that is a word gets spaces."""
+    """A cache of the text that replaces each character, by its code. The text is empty for a removed character, and has
+    spaces around a character that is a word by itself.
+    """
 
     def __init__(self) -> None:
         """Create an empty cache, and read the table of BERT's normalization of characters.

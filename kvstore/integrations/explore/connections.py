@@ -32,7 +32,9 @@ MAX_ACCEPTED = 64
 
 
 class _BoundedProtocol(H11Protocol):
-    """A connection that is closed if its request does not arrive in time, or if too many connections wait."""
+    """A connection that is closed if its request does not arrive in time, or if too many connections wait. Its timer
+    runs while it waits.
+    """
 
     def __init__(self, *arguments: Any, waiting_connections: dict[_BoundedProtocol, None], **options: Any) -> None:
         """Create a connection with uvicorn's arguments.
@@ -62,10 +64,7 @@ class _BoundedProtocol(H11Protocol):
         self._cancel_request_timeout()
 
     def _update_request_timeout(self) -> None:
-        """Start the timer of an expected request, unless it runs; stop it if the request has arrived.
-
-        The connection is one of the waiting connections while the timer runs.
-        """
+        """Start the timer of an expected request, unless it runs; stop it if the request has arrived."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._cancel_request_timeout()
         elif self._timer is None:

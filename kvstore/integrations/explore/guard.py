@@ -70,7 +70,8 @@ class _Rejection(NamedTuple):
 
 
 class Guard:
-    """ASGI middleware: only clients with the token can reach the application that it wraps.
+    """ASGI middleware: only clients with the token can reach the application that it wraps. The value of the cookie is
+    a random *secret*.
 
     ``port`` is the port in a request's Host; a browser omits 80.
     """

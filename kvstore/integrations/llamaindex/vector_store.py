@@ -39,11 +39,11 @@ _PREFETCH_FACTOR, _MIN_PREFETCH = 4, 20
 
 
 class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
-    """A store as LlamaIndex's vector store, which also keeps texts and metadata.
+    """A store as LlamaIndex's vector store, which also keeps texts and metadata. Without an ``embed_model``, a missing
+    store is created for the vectors of the first nodes, and every node and question needs a vector.
 
-    ``path`` is the path of a store, ``store`` an open one. A missing store is created immediately with the
-    ``embed_model`` (LlamaIndex's, or the name of a kvstore embedder). Without an ``embed_model`` it is created for the
-    vectors of the first nodes, and every node and question needs a vector. ``settings`` are those of a new store.
+    ``path`` is the path of a store, ``store`` an open one. With an ``embed_model`` (LlamaIndex's, or the name of a
+    kvstore embedder), a missing store is created immediately. ``settings`` are those of a new store.
 
     Query modes: DEFAULT, SPARSE and TEXT_SEARCH (by words), HYBRID and SEMANTIC_HYBRID (``alpha`` is the weight of
     vectors), MMR. Nodes without text are skipped with a warning. Raises the errors of opening a store and of putting
