@@ -201,12 +201,12 @@ def _select_start_names(
 
 
 class _WalkFactors(NamedTuple):
-    """The quantities that determine the weight of the walk, and that EXPLAIN shows.
+    """The quantities that determine the weight of the walk, and that EXPLAIN shows. ``name`` is the rarest name (None:
+    no suitable name); about ``name_chunks`` of ``total_chunks`` chunks are about it. ``num_words`` is the number of
+    informative words outside names, and ``remainder_fraction`` their share of the question.
 
-    ``name`` is the rarest name (None if no name is suitable), ``name_chunks`` the estimated number of chunks about it,
-    and ``total_chunks`` the number of all chunks. ``num_words`` is the number of the question's informative words
-    outside its names, and ``remainder_fraction`` their fraction of the question, weighted by rarity. ``is_comparison``
-    is true if the question compares names. ``coverage`` is the fraction of the question that the best chunk covers.
+    The share is weighted by rarity. ``is_comparison`` is true if the question compares names. ``coverage`` is the
+    fraction of the question that the best chunk covers.
     """
 
     name: str | None

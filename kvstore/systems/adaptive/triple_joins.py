@@ -47,10 +47,8 @@ class JoinedChunks(NamedTuple):
 
 class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     """A request for the chunks of the names that the triples of the documents of ``chunks`` connect to a question.
-
-    ``question_key`` is the normal form of the question; names in it are skipped. ``rarities`` has the rarity (IDF) of
-    each term in the question without its names, and ``vector`` is the vector of that part of the question. ``stem``
-    stems the words of triples.
+    Names in ``question_key``, its normal form, are skipped. ``rarities`` (IDF of terms) and ``vector`` are of the
+    question without its names. ``stem`` stems the words of triples.
     """
 
     chunks: Sequence[int]

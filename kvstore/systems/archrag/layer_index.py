@@ -41,10 +41,9 @@ _EXACT_BELOW = 20_000
 
 @dataclass(frozen=True)
 class CommunityGraph:
-    """The content of the index file: a search graph (C-HNSW) whose nodes are entities and communities.
-
-    ``nodes`` are the ids of the entities (layer 0), then the ids of the communities of each layer above. ``vectors``
-    searches their vectors. ``change`` is the change number of the commit from which the communities were built.
+    """The content of the index file: a search graph (C-HNSW) whose nodes are entities and communities. ``nodes`` are
+    the ids of the entities (layer 0), then of the communities of each layer above. ``vectors`` searches their vectors.
+    ``change`` is the number of the commit from which the communities were built.
     """
 
     change: int
@@ -141,7 +140,6 @@ def build_graph_in_memory(state: State, communities: Communities) -> CommunityGr
 @dataclass(frozen=True)
 class _NodeLayers:
     """The input of the search graph: vectors, nodes (ids) and names of each layer; entities first, then communities.
-
     ``parents`` has, for each layer but the highest, the index of each node's parent in the layer above.
     """
 

@@ -52,11 +52,9 @@ class LayerSearch(NamedTuple):
 
 
 class NearestNodesRequest(ReadRequest[LayerSearch]):
-    """A request for the ``count`` nodes of each layer that are nearest to a unit vector and still exist.
-
-    Searches the entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates that the
-    search of a layer remembers. Raises IndexUnavailableError if there is no usable graph and it is too large to build
-    in memory.
+    """A request for the ``count`` nodes of each layer that are nearest to a unit vector and still exist, in the
+    entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates that the search of a layer
+    remembers. Raises IndexUnavailableError without a graph, if it is too large to build in memory.
     """
 
     vector: Vector
@@ -197,10 +195,9 @@ def _round_cosine(cosine: float) -> float:
 
 
 class LinkedChunksRequest(ReadRequest[list[list[list[int]]]]):
-    """A request for the chunks of the nodes of each layer: entities (the first layer) and communities (all others).
-
-    An entity has the chunks that mention it, and a community the chunks assigned to it; a node with too many chunks
-    gets none. ``layers`` has the ids of the nodes.
+    """A request for the chunks of the nodes of each layer: entities (the first layer) and communities (all others). An
+    entity has the chunks that mention it, and a community the chunks assigned to it; a node with too many chunks gets
+    none. ``layers`` has the ids of the nodes.
     """
 
     layers: Sequence[Sequence[int]]

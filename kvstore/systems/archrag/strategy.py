@@ -58,7 +58,6 @@ class _ChunkSource:
 @dataclass
 class _NearestLayers:
     """The nearest nodes of every layer, with their cosines: ``nearest_nodes[0]`` are entities, the others communities.
-
     The communities are ordered from the finest level. ``levels`` is the number of levels of communities in the store.
     """
 

@@ -68,11 +68,9 @@ class CandidatePool:
 
 
 class CandidateRequest(ReadRequest[CandidatePool]):
-    """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
-
-    ``entities`` are the entities in the question, rarest first, and ``depth`` is the maximum number of levels up or
-    down. Returns at most ``max_chunks`` chunks of documents in ``allowed`` (None: all documents), with their cosines
-    with the unit-length ``vector``.
+    """A request for the chunks below the abstracts that mention ``entities`` (the question's, rarest first), and below
+    their ancestors and descendants, up to ``depth`` levels away. Returns at most ``max_chunks`` chunks of documents in
+    ``allowed`` (None: all), with their cosines with the unit-length ``vector``.
     """
 
     entities: Sequence[QuestionEntity]
@@ -130,9 +128,8 @@ def _list_mentioning_abstracts(state: State, entity: QuestionEntity) -> list[_Ra
 
 
 class _PoolBuilder:
-    """Collects candidate chunks below abstracts. Caches the abstracts that it read, and which chunk ids exist.
-
-    ``pool`` maps each collected chunk to its route: the abstracts from a name in the question to the chunk.
+    """Collects candidate chunks below abstracts. Caches the abstracts that it read, and which chunk ids exist. ``pool``
+    maps each collected chunk to its route: the abstracts from a name in the question to the chunk.
     """
 
     def __init__(self, state: State, request: CandidateRequest) -> None:

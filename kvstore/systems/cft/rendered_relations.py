@@ -48,10 +48,8 @@ class RenderedRelations:
 
 
 class RelationsRequest(ReadRequest[RenderedRelations]):
-    """A request for the relations of entities.
-
-    ``names`` are the normal forms of the names of each entity. Uses at most ``max_nodes`` nodes of each entity, and at
-    most ``max_relatives`` ancestors and as many descendants of each node.
+    """A request for the relations of entities. ``names`` are the normal forms of the names of each entity. Uses at most
+    ``max_nodes`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of each node.
     """
 
     names: Sequence[Sequence[str]]
@@ -105,7 +103,6 @@ class ScoredRelation(NamedTuple):
 
 class RelationChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
     """A request for the chunks that assert ``relations``, each with its first relation and its cosine with ``vector``.
-
     A relation is an edge of the entity forest as text ("child under parent"). ``vector`` is the question's vector, of
     unit length. Relations of documents without text are omitted.
     """

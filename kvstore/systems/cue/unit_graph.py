@@ -41,10 +41,8 @@ UnitRows = npt.NDArray[np.int64]
 
 
 class UnitGraph:
-    """The units read so far, and the entities that they mention.
-
-    A unit is identified by its row: its index in ``ids``, ``chunks``, ``vectors``, ``cosines`` (with the question) and
-    ``squared_norms`` (the squared norms of the vectors).
+    """The units read so far, and the entities that they mention. A unit is identified by its row: its index in ``ids``,
+    ``chunks``, ``vectors``, ``cosines`` (with the question) and ``squared_norms`` (the squared norms of the vectors).
     """
 
     def __init__(self, query: Query, weights: TermWeights) -> None:

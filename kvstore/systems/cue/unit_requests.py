@@ -97,9 +97,8 @@ class NearestUnitsAnswer(NamedTuple):
 
 
 class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
-    """A request for the ``count`` units of ``chunks`` nearest to ``vector``, which has unit length.
-
-    The answer omits the records and vectors of the units of ``known_chunks``, which the caller already has.
+    """A request for the ``count`` units of ``chunks`` nearest to ``vector``, which has unit length. The answer omits
+    the records and vectors of the units of ``known_chunks``, which the caller already has.
     """
 
     vector: Vector
@@ -132,10 +131,9 @@ class EntityUnitsAnswer(NamedTuple):
 
 
 class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
-    """A request for the units that mention each entity, in their own text or in the title of their document.
-
-    Reads at most ``max_chunks`` chunks per entity, the nearest to ``vector``, which has unit length. The answer omits
-    the records and vectors of the units of ``known_chunks``, which the caller already has.
+    """A request for the units that mention each entity, in their own text or in the title of their document. Reads at
+    most ``max_chunks`` chunks per entity, the nearest to ``vector``, which has unit length. The answer omits the
+    records and vectors of the units of ``known_chunks``, which the caller already has.
     """
 
     entities: Sequence[int]
@@ -283,7 +281,6 @@ class NamedEntities(NamedTuple):
 
 class TitleVariantsRequest(ReadRequest[NamedEntities]):
     """A request for the entities of names, also entities whose name has an addition in parentheses at the end.
-
     ``entity_groups`` has the known entities of each name.
     """
 

@@ -59,9 +59,8 @@ class StoredUnit(NamedTuple):
 
 
 class _DocumentUnits:
-    """The units of a document, which are decoded on demand.
-
-    ``counts`` has the number of units of each chunk, and ``unit_offsets`` the number of units before each chunk.
+    """The units of a document, which are decoded on demand. ``counts`` has the number of units of each chunk, and
+    ``unit_offsets`` the number of units before each chunk.
     """
 
     def __init__(

@@ -52,9 +52,8 @@ class TriplesRequest(ReadRequest[list[NameTriple]]):
 
 
 class HasIndexRequest(ReadRequest[bool]):
-    """A request that returns True if the store has an index of a kind, which is named as in CREATE INDEX.
-
-    The module of that kind of index is not imported.
+    """A request that returns True if the store has an index of a kind, which is named as in CREATE INDEX. The module of
+    that kind of index is not imported.
     """
 
     kind: str

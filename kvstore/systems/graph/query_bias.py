@@ -29,10 +29,8 @@ _MIN_INFORMATIVE_TERMS = 3
 
 
 class QueryBias:
-    """The factors by which the steps from entities to chunks are multiplied, from 1 to e^strength.
-
-    They are computed from the chunks' cosines with ``vector``. ``chunks`` are the ids of the chunks whose factors are
-    known, ascending.
+    """The factors by which the steps from entities to chunks are multiplied, from 1 to e^strength. They are computed
+    from the chunks' cosines with ``vector``. ``chunks`` are the ids of the chunks whose factors are known, ascending.
     """
 
     def __init__(self, vector: Vector, max_cosine: float, strength: float) -> None:

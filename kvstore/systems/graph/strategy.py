@@ -202,10 +202,10 @@ def _read_walk_inputs(
         starts, map_degrees(names, degrees), None if nearest_request is None else nearest_request.vector
     )
     requests: list[ReadRequest[Any]] = [
-        build_count_request(words),
+        build_count_request(words),  # the number of chunks with each term
         TriplesRequest([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_TRIPLE_CHUNKS]]),
         EntityDegreesRequest(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
-        start_request,
+        start_request,  # the edges of the starts
     ]
     bias = None
     if nearest_request is None:

@@ -69,10 +69,9 @@ class _StateCache:
 
 
 class Communities(StoredCommunities):
-    """The communities of one build of the index in one state of the store; their ids are their numbers in that build.
-
-    A member or chunk *exists* if the state contains it. A community is *visible* if one of its members exists and,
-    unless it was built without chunks, one of its chunks. A *newer* chunk was added after the build.
+    """The communities of one build of the index in one state of the store; ids count from 0. A member or chunk *exists*
+    if the state contains it. A community is *visible* if one of its members exists and, unless it was built without
+    chunks, one of its chunks. A *newer* chunk was added after the build.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:

@@ -31,14 +31,12 @@ NO_COMMUNITY = -1
 
 @dataclass(frozen=True)
 class CommunityTree:
-    """The communities of an entity graph.
+    """The communities of an entity graph. ``partitions`` holds the community of each node at each level, coarsest
+    first, shape (levels, nodes). ``levels`` and ``parents`` have the level and the parent of each community. ``homes``
+    has the home of each chunk, and ``shares`` the fraction of its names' weight there.
 
-    ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
-    no new community at a level, the community of the coarser level is repeated; a node in no community has
-    :data:`NO_COMMUNITY`. ``levels`` and ``parents`` have the level and the parent of each community. ``homes`` has the
-    community of each chunk: level by level, the one in which its names have the most weight. ``shares`` has the
-    fraction of the names' weight in it. ``vectors`` are unit vectors of the communities, the centroids of their
-    members' vectors.
+    If a node has no new community at a level, the community of the coarser level is repeated; a node in no community
+    has :data:`NO_COMMUNITY`. ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.
     """
 
     graph: EntityGraph

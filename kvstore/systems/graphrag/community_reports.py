@@ -98,10 +98,9 @@ def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:
 
 
 class _CandidateSentence(NamedTuple):
-    """A sentence that can be selected for a report.
-
-    ``order`` is its position: the index of its chunk, and the offset there. ``words`` include a marker for each node
-    (entity of the graph) that it mentions. ``nodes`` has, by node, the byte ranges of these mentions in the chunk.
+    """A sentence that can be selected for a report. ``order`` is its position: the index of its chunk, and the offset
+    there. ``words`` include a marker for each node (entity of the graph) that it mentions. ``nodes`` has, by node, the
+    byte ranges of these mentions in the chunk.
     """
 
     span: StoredSpan
@@ -143,10 +142,8 @@ class _FindingCandidate(NamedTuple):
 
 @dataclass
 class _ReportMaterial:
-    """The sentences and relations that the report of a community is selected from.
-
-    ``relations`` are candidates for its findings. ``spans`` are the spans of the children's reports: a list for each
-    child, last child first.
+    """The sentences and relations that the report of a community is selected from. ``relations`` are candidates for its
+    findings. ``spans`` are the spans of the children's reports: a list for each child, last child first.
     """
 
     sentences: list[_CandidateSentence] = field(default_factory=list)
@@ -368,9 +365,8 @@ def _select_summary(candidates: Sequence[_CandidateSentence]) -> list[_Candidate
 
 
 class _ChunkReader:
-    """A reader of the sentences of chunks, with the nodes that each mentions.
-
-    A chunk is identified by its index in the entity graph. A node is the index of an entity in the graph.
+    """A reader of the sentences of chunks, with the nodes that each mentions. A chunk is identified by its index in the
+    entity graph.
     """
 
     def __init__(self, state: State, tree: CommunityTree) -> None:

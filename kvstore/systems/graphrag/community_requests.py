@@ -102,9 +102,8 @@ class NearestCommunitiesRequest(ReadRequest[list[NearbyCommunity]]):
 
 
 class HierarchySentencesRequest(ReadRequest[list[list[str]]]):
-    """A request for sentences about names (normal forms) from the entity forest, the trees of parent and child.
-
-    Each name has the sentences of its first ``max_nodes`` nodes, with at most ``max_relatives`` ancestors and as many
+    """A request for sentences about names (normal forms) from the entity forest, the trees of parent and child. Each
+    name has the sentences of its first ``max_nodes`` nodes, with at most ``max_relatives`` ancestors and as many
     descendants in each sentence.
     """
 
@@ -143,9 +142,8 @@ class CommunityLabelsRequest(ReadRequest[list[CommunityLabel]]):
 
 
 class CommunityChunksRequest(ReadRequest[list[list[int]]]):
-    """A request for the chunks assigned to each community or to its descendants, largest share first.
-
-    The share of a chunk is the fraction of its names, by weight, that belong to the community it is assigned to.
+    """A request for the chunks assigned to each community or to its descendants, largest share first. The share of a
+    chunk is the fraction of its names, by weight, that belong to the community it is assigned to.
     """
 
     communities: Sequence[int]

@@ -51,12 +51,12 @@ _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 
 @dataclass(frozen=True)
 class EntityGraph:
-    """Entities and the chunks that mention them.
+    """Entities and the chunks that mention them. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
+    ``mention_bits[i]``, which say how; both are indexes, and mentions are sorted by chunk and then node. ``entities``
+    (ids) are the nodes, ``keys`` their normal forms, and ``chunks`` the ids of the chunks.
 
-    ``entities`` (ids) are the nodes and ``keys`` their normal forms. ``chunks`` are chunk ids, and ``documents`` is the
-    document of each, numbered in order of keys. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
-    ``mention_bits[i]``, which say how; both are indexes, and mentions are sorted by chunk and then node. ``edges`` has
-    an edge if it is among the strongest of either end.
+    ``documents`` is the document of each chunk, numbered in order of keys. ``edges`` has an edge if it is among the
+    strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
@@ -84,9 +84,9 @@ def compute_strengths(mention_bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.fl
 
     It is ln(1 + mentions with a capital + half of the mentions inside longer names), plus a bonus in a title.
     """
+    # Some of the bits are counts: of the mentions inside longer names, and (the lowest bits) of those with a capital.
     bits = mention_bits.astype(np.int64)
     inside_counts = (bits & INSIDE) >> INSIDE_SHIFT
-    # The bits of CAPITALIZED count the mentions with a capital.
     strengths: npt.NDArray[np.float64] = np.log1p((bits & CAPITALIZED) + 0.5 * inside_counts)
     strengths[(bits & (TITLE_WHOLE | TITLE_PART)) != 0] += _TITLE_STRENGTH
     return strengths

@@ -52,10 +52,8 @@ class ChunkPlacement(NamedTuple):
 
 
 class UnassignedChunksRequest(ReadRequest[ChunkPlacement]):
-    """A request for the chunks in no community.
-
-    They are selected from ``near_chunks``, the chunks near the question, and, if the query allows only some documents,
-    from all chunks of these documents.
+    """A request for the chunks in no community. They are selected from ``near_chunks``, the chunks near the question,
+    and, if the query allows only some documents, from all chunks of these documents.
     """
 
     near_chunks: Sequence[int]
@@ -91,9 +89,8 @@ class UnassignedChunksRequest(ReadRequest[ChunkPlacement]):
 
 
 class ScoredCommunities(NamedTuple):
-    """Communities (ids ascending), their parents, levels, scores, and factors by which scores are multiplied.
-
-    A factor is from 1 to 2 and grows with the number of chunks. ``change`` identifies the build of the communities.
+    """Communities (ids ascending), their parents, levels, scores, and factors by which scores are multiplied. A factor
+    is from 1 to 2 and grows with the number of chunks. ``change`` identifies the build of the communities.
     """
 
     change: int
@@ -115,11 +112,9 @@ class ScoredCommunities(NamedTuple):
 
 
 class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
-    """A request for the children of ``parents`` (None: the coarsest communities), with their scores.
-
-    ``allowed`` is the mask of the communities with chunks that match the query's condition; others are omitted. It is
-    None if the query has no condition. ``vector`` is the question's unit vector, and ``rarities`` has the rarity (IDF)
-    of each of its terms.
+    """A request for the children of ``parents`` (None: the coarsest communities), with their scores. ``allowed`` is the
+    mask of the allowed communities (None if the query has no condition); others are omitted. ``vector`` is the
+    question's unit vector, and ``rarities`` has the rarity (IDF) of each of its terms.
     """
 
     parents: IntArray | None

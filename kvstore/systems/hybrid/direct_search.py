@@ -101,12 +101,12 @@ DEFAULT_WEIGHTS = Weights()
 
 @frozen_dataclass
 class HybridResult:
-    """The result of hybrid search.
+    """The result of hybrid search. ``chunks`` are the ids of the candidates, ascending, with their ``scores``.
+    ``dense_ranking`` (by vectors) and ``lexical_ranking`` (by words) are the best chunks of the two searches.
+    ``full_rankings`` are the same rankings in full length, for queries that request more hits.
 
-    ``chunks`` are the ids of the candidates, ascending, with their ``scores``. ``dense_ranking`` (by vectors) and
-    ``lexical_ranking`` (by words) are the best chunks of the two searches. ``full_rankings`` are the same rankings in
-    full length, for queries that request more hits than there are candidates. ``rarities`` are the IDF weights of the
-    question's terms that the store has. ``coverage`` is the fraction of them, by rarity, in the best chunk.
+    ``rarities`` are the IDF weights of the question's terms that the store has. ``coverage`` is the fraction of them,
+    by rarity, in the best chunk.
     """
 
     chunks: Ids
@@ -237,10 +237,12 @@ def combine_searches(
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
             return build_result(chunks, np.empty(0), coverage=0.0)
+        # The scores of both searches, each as a fraction of its best.
         cosines = _collect_cosines(query, dense_ranking, lexical.result, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense_scores = scale_to_best(cosines - noise.mean)
         lexical_scores = scale_to_best(np.array([lexical.bm25_scores[chunk] for chunk in chunks.tolist()]))
+        # The weights of both searches.
         reliability = compute_dense_reliability(cosines, lexical_scores, noise)
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
         lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)

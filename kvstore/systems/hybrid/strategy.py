@@ -31,6 +31,6 @@ class HybridStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return the best chunks by cosine, BM25 and the bonuses above, with their ranks in both searches."""
+        """Return the best chunks by cosine, BM25 and bonuses, with their ranks in both searches as paths."""
         hybrid = search_hybrid(query, Weights(**{name: option(query, self, name) for name in self.options}))
         return evidence_of(query, self.name, hybrid.rank(query), paths=hybrid.format_paths(), pool=len(hybrid.chunks))

@@ -27,10 +27,8 @@ from .ordered_chunks import EntitySentences, OrderedChunks
 
 @dataclass(frozen=True)
 class EntityMentions:
-    """Mentions of entities (ids, sorted by normal form) in chunks.
-
-    ``rows`` has shape (n, 2): the index of the entity and the byte offset of the mention in the chunk. The mentions
-    of chunk i are ``rows[starts[i] : starts[i + 1]]``.
+    """Mentions of entities (ids, sorted by normal form) in chunks. ``rows`` has shape (n, 2): the index of the entity
+    and the byte offset of the mention in the chunk. The mentions of chunk i are ``rows[starts[i] : starts[i + 1]]``.
     """
 
     entities: list[int]

@@ -99,9 +99,8 @@ class ChunkAncestorsRequest(ReadRequest[AncestorNodes]):
 
 
 class ChunkRootsRequest(ReadRequest[list[TreeNode]]):
-    """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document.
-
-    They have their cosines with ``vector``, a unit vector.
+    """A request for the roots above chunks: topics, and for a chunk in no topic the abstract over its document. They
+    have their cosines with ``vector``, a unit vector.
     """
 
     chunks: Sequence[int]
@@ -129,9 +128,8 @@ class ChunkRootsRequest(ReadRequest[list[TreeNode]]):
 
 
 class ChildNodesRequest(ReadRequest[list[TreeNode]]):
-    """A request for the distinct children of nodes, in the order of their parents.
-
-    They have their cosines with ``vector``, a unit vector.
+    """A request for the distinct children of nodes, in the order of their parents. They have their cosines with
+    ``vector``, a unit vector.
     """
 
     parents: Sequence[TreeNode]

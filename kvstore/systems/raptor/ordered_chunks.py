@@ -34,13 +34,13 @@ MAX_SUMMED_CHUNKS = 8
 
 @dataclass(frozen=True)
 class OrderedChunks:
-    """Chunks in order of document keys and ordinals, copied to scratch files.
+    """Chunks in order of document keys and ordinals, copied to scratch files. ``ids``, ``documents`` and ``starts``
+    hold the id of each chunk, its document, and its byte offset there. ``texts`` holds all texts one after another, and
+    ``ends`` the end of each chunk in it. Methods take the index of a chunk.
 
-    ``ids``, ``documents`` and ``starts`` hold the id of each chunk, its document, and its byte offset there. ``texts``
-    holds all texts one after another; ``ends`` holds the end of each chunk in it. ``is_plain`` is True for plain text.
-    ``languages`` holds the index in ``language_names`` of the language whose rules split the sentences of each chunk
-    (None: English). ``vectors`` holds the unit vectors of size ``dimension``, packed float32. Methods take the index of
-    a chunk.
+    ``is_plain`` is True for plain text. ``languages`` holds the index in ``language_names`` of the language whose rules
+    split the sentences of each chunk (None: English). ``vectors`` holds the unit vectors of size ``dimension``, packed
+    float32.
     """
 
     ids: IntArray
@@ -174,10 +174,8 @@ class TopicSentence(NamedTuple):
 
 
 class EntitySentences(NamedTuple):
-    """The sentences that mention an entity, in canonical order.
-
-    ``spans`` has shape (n, 3): the index of the chunk and the byte range in it. ``entities`` (ids) has several entities
-    if they share all sentences.
+    """The sentences that mention an entity, in canonical order. ``spans`` has shape (n, 3): the index of the chunk and
+    the byte range in it. ``entities`` (ids) has several entities if they share all sentences.
     """
 
     entities: list[int]

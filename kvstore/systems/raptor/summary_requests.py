@@ -39,11 +39,9 @@ class DocumentCandidates(NamedTuple):
 
 
 class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
-    """A request for the sentences of documents that match the query's condition.
-
-    With ``near_chunks``, only the documents of these chunks are read (None: all). If the documents have more than
-    ``max_bytes``, the sentences of their abstracts are read instead: of the lowest abstracts or, if there are more than
-    ``max_abstracts`` of these, of the abstracts over whole documents.
+    """A request for the sentences of documents that match the query's condition: of the documents of ``near_chunks``
+    (None: all). If the documents have more than ``max_bytes``, their abstracts are read instead: the lowest or, if
+    there are more than ``max_abstracts`` of these, the ones over whole documents.
     """
 
     near_chunks: Sequence[int] | None
@@ -92,10 +90,9 @@ class TopicCandidates(NamedTuple):
 
 
 class TopicSentencesRequest(ReadRequest[TopicCandidates | None]):
-    """A request for the sentences of all documents with the topics of each; None if there are no topics.
-
-    If the documents have more than ``max_bytes``, the sentences come from the summaries of at most ``max_topics``
-    topics. At most ``max_newer_chunks`` chunks that were added after the topics were built are read too.
+    """A request for the sentences of all documents with the topics of each; None if there are no topics. If the
+    documents have more than ``max_bytes``, the sentences come from the summaries of at most ``max_topics`` topics. At
+    most ``max_newer_chunks`` chunks that were added after the topics were built are read too.
     """
 
     max_bytes: int
@@ -155,10 +152,9 @@ class _PartChunks(NamedTuple):
 
 
 class DocumentPartsRequest(ReadRequest[list[list[DocumentPart]]]):
-    """A request for the parts of documents, at most ``limit`` in total if possible, split along their abstracts.
-
-    The longest part is split first. The parts of each document are in order of the text. If an abstract has more
-    children than the limit allows, adjacent children are merged.
+    """A request for the parts of documents, at most ``limit`` in total if possible, split along their abstracts. The
+    longest part is split first. The parts of each document are in order of the text. If an abstract has more children
+    than the limit allows, adjacent children are merged.
     """
 
     documents: Sequence[DocumentRecord]
@@ -218,9 +214,8 @@ class DocumentPartsRequest(ReadRequest[list[list[DocumentPart]]]):
 
 
 class TopicsWithinLimitRequest(ReadRequest[dict[int, str | None]]):
-    """A request for the titles of topics that group sentences: ``roots``, or their descendants.
-
-    The largest topics are replaced by their children while there are at most ``limit`` topics.
+    """A request for the titles of topics that group sentences: ``roots``, or their descendants. The largest topics are
+    replaced by their children while there are at most ``limit`` topics.
     """
 
     roots: Sequence[int]

@@ -108,12 +108,11 @@ class _Groups:
 
 
 class _TopicLevel:
-    """The topics of a level, each of which groups items.
+    """The topics of a level, each of which groups items. ``labels`` hold the topic of each item, and ``item_indexes``
+    the items of each topic. ``members`` holds the child topics of each topic (at the finest level, its items), and
+    ``parents`` its parent (None at the coarsest level), as indexes within their levels.
 
-    The items are chunks (or, in the tree of related content, leaves: the sentences that mention an entity). ``labels``
-    hold the topic of each item, and ``item_indexes`` the items of each topic. ``members`` holds the child topics of
-    each topic (at the finest level, its items), and ``parents`` its parent (None at the coarsest level), as indexes
-    within their levels. ``first_id`` is the id of the first topic.
+    The items are chunks or, in the tree of related content, leaves. ``first_id`` is the id of the first topic.
     """
 
     def __init__(
@@ -159,10 +158,8 @@ def _build_levels(partitions: Sequence[Partition], first_id: int = 0) -> list[_T
 
 
 class _SummarizedTree:
-    """A tree of topics, which are yielded with their summaries, finest level first.
-
-    Coarser topics are summarized from their children. A subclass yields the topics of each level as drafts, and
-    summarizes the topics of the finest level.
+    """A tree of topics, which are yielded with their summaries, finest level first. Coarser topics are summarized from
+    their children. A subclass yields the topics of each level as drafts, and summarizes the topics of the finest level.
     """
 
     def __init__(self, chunks: OrderedChunks, levels: list[_TopicLevel]) -> None:
@@ -205,10 +202,7 @@ class _SummarizedTree:
 
 
 class TopicTree(_SummarizedTree):
-    """The tree of topics of similar content.
-
-    A chunk can also be in a second topic that has the same parent as its own.
-    """
+    """The tree of topics of similar content. A chunk can also be in a second topic, with the same parent as its own."""
 
     def __init__(
         self,

@@ -45,11 +45,9 @@ _NUM_NEIGHBORS, _NEIGHBORS_FACTOR = 32, 8
 
 
 class Topics:
-    """The topics of one build of the index in one state of the store.
-
-    A chunk *exists* if the state contains it, and a topic is *visible* if one of its chunks exists. A *newer* chunk was
-    added after the topics were built; it is assigned to topics when the state is read. *Leaf* topics are the topics of
-    level 0. A topic is identified by its id, which counts from 0 in that build.
+    """The topics of one build of the index in one state of the store; ids count from 0. A chunk *exists* if the state
+    contains it, and a topic is *visible* if one of its chunks exists. A *newer* chunk was added after the build; it is
+    assigned to topics when the state is read. *Leaf* topics are those of level 0.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
