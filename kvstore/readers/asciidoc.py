@@ -139,14 +139,13 @@ class _AsciiDocParser:
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
         """Return the blocks of ``lines``; at depth 0, the file's footnotes follow. Attributes that they set are stored.
 
-        ``depth`` is the number of blocks and lists that contain the lines. Beyond ``_MAX_DEPTH``, all lines become one
-        paragraph, whose markup is not parsed.
+        Beyond ``_MAX_DEPTH``, all lines become one paragraph, whose markup is not parsed.
         """
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
         blocks: list[MarkdownBlock] = []
-        attributes: list[str] = []  # in brackets above the next block; the first one is its style
+        attributes: list[str] = []  # of the next block
         index = 0
         while index < len(lines):
             line = lines[index]

@@ -35,7 +35,10 @@ _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _WEEKDAYS_BY_CODE = {day[:2].upper(): day for day in _WEEKDAYS}
 _ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last", -2: "last but one"}
 #: A day or a time, which is in UTC if it ends in Z: ``20200131``, ``20200131T235900Z``.
-_DATE_PATTERN = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:T(\d{2}):?(\d{2}):?(\d{2})(Z?))?")
+_DATE_PATTERN = re.compile(
+    r"(?P<year>\d{4})-?(?P<month>\d{2})-?(?P<day>\d{2})"
+    r"(?:T(?P<hour>\d{2}):?(?P<minute>\d{2}):?(?P<second>\d{2})(?P<utc>Z?))?"
+)
 #: The length of an event, such as ``P1DT2H30M`` for a day, two hours and a half.
 _DURATION_PATTERN = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?")
 _MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|table|h[1-6])\b[^<>]{0,2000}>", re.I)
@@ -183,14 +186,12 @@ def _parse_time(property: Property | None) -> _Moment | None:
     if property is None or match is None:
         return None
     with suppress(ValueError):  # not a valid date
-        *numbers, utc_mark = match.groups()
-        year, month, day, hour, minute, second = (int(digits or 0) for digits in numbers)
-        has_time = match[4] is not None
-        if not has_time:
+        year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
+        if match["hour"] is None:
             return _Moment(date(year, month, day), "")
-        zone = "UTC" if utc_mark else property.get_parameter("TZID").strip("/").split(" (")[0]
-        second = min(second, 59)  # a leap second
-        return _Moment(datetime(year, month, day, hour, minute, second), zone)
+        zone = "UTC" if match["utc"] else property.get_parameter("TZID").strip("/").split(" (")[0]
+        second = min(int(match["second"]), 59)  # a leap second
+        return _Moment(datetime(year, month, day, int(match["hour"]), int(match["minute"]), second), zone)
     return None
 
 

@@ -319,7 +319,8 @@ class PageAnalysis:
             return LinkCounts(num_links=1, num_site_links=num_site_links, num_fragment_links=num_fragment_links)
         text = link.text(deep=True)
         words = normalize_words(text)
-        label = "_".join(_ARROWS_PATTERN.sub(" ", text).strip(" \n\t|[]:…").lower().split())  # next_page
+        text_without_arrows = _ARROWS_PATTERN.sub(" ", text).strip(" \n\t|[]:…")
+        label = "_".join(text_without_arrows.lower().split())  # "« Next page" is next_page
         is_paging = (
             label in _PAGING_LABELS
             or (_ARROWS_PATTERN.search(text) is not None and (not words or _PAGING_PATTERN.match(words) is not None))
@@ -406,10 +407,9 @@ class PageAnalysis:
     ) -> LexborNode | None:
         """Return the element with the page's title if it is outside ``content``; None if it is inside or not found.
 
-        The title is the first ``<h1>`` that is neither a link nor in navigation. If that is inside, or if there is
-        none, the title is the element with the text of ``<title>``, or else the ``title`` class. This element is not
-        searched if a heading has the text of ``<title>``, or if the page declares its content (``is_declared``) and
-        has such an ``<h1>`` in it.
+        The title is the first ``<h1>`` that is neither a link nor in navigation, if it is outside. Otherwise, it is the
+        element with the text of ``<title>``, or else the ``title`` class, unless a heading has the text of ``<title>``.
+        If the page declares its content (``is_declared``), an ``<h1>`` in it is sufficient, and the result is None.
         """
         # A heading without text outside links, such as the logo of the site, is not a title.
         headings = (title for title in self._landmarks.titles if self.stats_by_id[title.mem_id].heading_length)

@@ -169,16 +169,16 @@ def format_unit(source: str) -> str:
             separator = "/"
         elif name in UNIT_PREFIXES:
             prefix += UNIT_PREFIXES[name]
-        elif name in ("square", "cubic"):
+        elif name in ("square", "cubic"):  # before the unit
             power = UNIT_POWERS[name]
-        elif name in UNIT_POWERS:
+        elif name in UNIT_POWERS:  # after the unit
             text += UNIT_POWERS[name]
         elif match[0] in (".", "~"):
             separator = "·"
-        elif name is None:
+        elif name is None:  # a unit as printed, such as kg
             text += separator + match[0]
             separator = ""
-        else:
+        else:  # the command of a unit, such as \gram
             between = (separator or "·") if text else separator.replace("/", "1/")
             text += between + prefix + UNITS.get(name, name) + power
             separator = prefix = power = ""

@@ -21,7 +21,7 @@ from .roff import RoffInterpreter
 MAX_LIST_DEPTH = 12
 _BULLETS = frozenset("•·○◦*-–—+o□")
 _NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")  # (1), 1. or a)
-_LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")  # "• tea" or "1. tea"
+_LEADING_BULLET_PATTERN = re.compile(r"[•·]\s*|(?P<number>\d{1,3})\.[\s\u00a0]*(?=\D)")  # "• tea" or "1. tea"
 #: The maximum length of a paragraph before an indentation that counts as a term, as in pages from DocBook.
 _MAX_TERM_CHARACTERS = 200
 
@@ -253,8 +253,7 @@ class ManualBlocks:
         first_text = level.blocks[0].text if level.blocks and level.blocks[0].kind == "paragraph" else ""
         bullet = _LEADING_BULLET_PATTERN.match(first_text)
         if bullet:
-            number = bullet[2]  # None for a bullet
-            parent.open_item(ManualItem([], f"{number}." if number else "-"))
+            parent.open_item(ManualItem([], f"{bullet['number']}." if bullet["number"] else "-"))
             level.blocks[0] = MarkdownBlock("paragraph", first_text[bullet.end() :])
             parent.add_blocks(*level.blocks)
             parent.is_list_ending = True

@@ -136,14 +136,9 @@ class MdocInterpreter:
         The arguments are the ``tokens`` from the index ``start`` up to the next macro or punctuation, or up to
         ``line_end``. If ``defines_name``, the first ``Nm`` defines the documented name.
         """
-        end = next(
-            (
-                index
-                for index in range(start, line_end)
-                if tokens[index] in INLINE_MACROS or tokens[index] in _CLOSING_PUNCTUATION
-            ),
-            line_end,
-        )
+        end = start
+        while end < line_end and tokens[end] not in INLINE_MACROS and tokens[end] not in _CLOSING_PUNCTUATION:
+            end += 1
         arguments = list(tokens[start:end])
         if macro in _OPENING:  # an opening bracket or quote
             if macro == "Xo":
@@ -211,19 +206,19 @@ class MdocInterpreter:
             output.add((", " if self._argument_number > 1 else "") + ", ".join(arguments), join_before=True)
             self._argument_number += 1
             arguments = []
-        elif macro == "Fc":
+        elif macro == "Fc":  # the end of a function
             self._argument_number = 0
             output.add(")", join_before=True)
-        elif macro in ("Ex", "Rv"):
+        elif macro in ("Ex", "Rv"):  # a standard sentence
             output.add(self._format_standard_sentence(macro, [token for token in arguments if token != "-std"]))
             arguments = []
         elif macro == "Nd":  # before the description of the name
             output.add("—")
-        elif macro == "Ar" and not arguments:
+        elif macro == "Ar" and not arguments:  # an argument of the command
             arguments = ["file", "..."]
         elif macro == "An":  # an author
             arguments = [token for token in arguments if token not in ("-split", "-nosplit")]
-        elif macro in ("Bt", "Ud"):
+        elif macro in ("Bt", "Ud"):  # the state of the software
             output.add("is currently in beta test." if macro == "Bt" else "currently under development.")
         elif macro in ("Bk", "Ek", "Db", "Tg", "Es"):  # layout and markup without text
             arguments = []

@@ -318,15 +318,25 @@ def _choose_separator(
         return None
     if len(previous.cells) > 1:  # a definition continues below itself, a row of a table does not
         return " " if distance_right > em else None
-    if distance_right > _MIN_INDENT * em:  # the line is indented
-        max_offset = _MAX_ALIGNED_OFFSET * em
-        is_continued = next_line is not None and next_line.y < line.y and abs(next_line.x - line.x) < max_offset
+    if distance_right > _MIN_INDENT * em:
         if _BULLET_PATTERN.match(previous.text):
             return " "
-        is_definition = is_continued or next_line is None or next_line.x < line.x - max_offset
-        if num_lines == 1 and not is_full and is_definition:
-            return "\n"  # a term with its definition below it, to the right
-        return " " if num_lines == 1 and is_continued and is_full else None
+        return _choose_indented_separator(line, next_line, is_full) if num_lines == 1 else None
     if distance_right < -_MIN_INDENT * em:  # only the first line of the paragraph is indented, or another part begins
         return " " if num_lines == 1 and is_full else None
     return " " if is_full else None
+
+
+def _choose_indented_separator(line: PageLine, next_line: PageLine | None, is_full: bool) -> str | None:
+    """Return the separator before a line that is farther to the right than the only line of the paragraph above it.
+
+    It is a newline if the line above is a term, which is not full, and the line begins its definition. It is a space if
+    the line above is full (``is_full``), and ``next_line`` is below the line. Otherwise, return None: a paragraph
+    begins.
+    """
+    max_offset = _MAX_ALIGNED_OFFSET * line.size
+    is_continued = next_line is not None and next_line.y < line.y and abs(next_line.x - line.x) < max_offset
+    if is_full:
+        return " " if is_continued else None
+    is_definition = is_continued or next_line is None or next_line.x < line.x - max_offset
+    return "\n" if is_definition else None

@@ -274,15 +274,10 @@ class _RestructuredTextParser:
             blocks.append(make_paragraph(self._render_inline(" ".join(text.split()))))
         if not precedes_literal:
             return end
-        body, block_end = read_indented(lines, end)
-        quote_character = lines[end + 1][:1] if end + 1 < len(lines) else ""
-        if not body and quote_character and not quote_character.isalnum():
-            # Every line of an unindented literal block begins with the same character, which is not a letter or digit.
-            block_end = find_line(lines, end + 1, lambda line: line[:1] != quote_character)
-            body = list(lines[end + 1 : block_end])
+        body, end = _read_literal_block(lines, end)
         if any(body):
             blocks.append(make_code_block("\n".join(body)))
-        return max(block_end, end)
+        return end
 
     def _parse_list(
         self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
@@ -466,6 +461,19 @@ class _RestructuredTextParser:
         # A backslash before a character prevents markup; an escaped space only separates markup from a word.
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
         return protected_texts.restore(text)
+
+
+def _read_literal_block(lines: Sequence[str], start: int) -> tuple[list[str], int]:
+    """Return the lines of the literal block after the blank line ``start``, and the index of the line after the block.
+
+    The block is indented, or each of its lines begins with the same character, which is not a letter or digit.
+    """
+    body, end = read_indented(lines, start)
+    quote_character = lines[start + 1][:1] if start + 1 < len(lines) else ""
+    if not body and quote_character and not quote_character.isalnum():
+        end = find_line(lines, start + 1, lambda line: line[:1] != quote_character)
+        body = list(lines[start + 1 : end])
+    return body, end
 
 
 def _is_enumerated_item(lines: Sequence[str], start: int) -> bool:

@@ -89,8 +89,10 @@ _PREDEFINED_STRINGS = {
     **dict.fromkeys("':`^,~/_.v", ""),
 }  # fmt: skip
 _PREDEFINED_REGISTERS = {".g": 1, ".x": 1, ".y": 22, ".l": 78, ".ll": 78}
-_COMPARISON_PATTERN = re.compile(r"(-?\d+)[a-z]?\s*(<=|>=|<|>|==?)\s*(-?\d+)[a-z]?")  # 1n > 0
-_STRING_COMPARISON_PATTERN = re.compile(r"(['\"\x07])(.*?)\1(.*?)\1")  # 'html'ps'
+_COMPARISON_PATTERN = re.compile(
+    r"(?P<left>-?\d+)[a-z]?\s*(?P<operator><=|>=|<|>|==?)\s*(?P<right>-?\d+)[a-z]?"  # 1n > 0
+)
+_STRING_COMPARISON_PATTERN = re.compile(r"(['\"\x07])(?P<left>.*?)\1(?P<right>.*?)\1")  # 'html'ps'
 _BLOCK_MARK_PATTERN = re.compile(r"\\[{}]")
 
 
@@ -203,8 +205,7 @@ class RoffInterpreter:
     def _handle_condition(self, name: str, args: str) -> None:
         """Evaluate ``.if``, ``.ie`` or ``.el``, and keep or skip the rest of the line or the block after it.
 
-        ``name`` is the name of the request, and ``args`` the rest of its line. The result of ``.ie`` is kept in
-        ``_pending_conditions`` for its ``.el``.
+        ``name`` is the name of the request. The result of ``.ie`` is kept in ``_pending_conditions`` for its ``.el``.
         """
         if name == "el":
             is_true = not self._pending_conditions.pop() if self._pending_conditions else False
@@ -228,7 +229,7 @@ class RoffInterpreter:
         args = args[1:].lstrip() if is_negated else args
         is_true = False
         if comparison := _STRING_COMPARISON_PATTERN.match(args):
-            is_true = self.render_text(comparison[2]) == self.render_text(comparison[3])
+            is_true = self.render_text(comparison["left"]) == self.render_text(comparison["right"])
             args = args[comparison.end() :]
         elif args[:1] in ("n", "t", "o", "e", "v") and (len(args) == 1 or args[1] in " \t\\."):
             is_true = args[0] in "no"  # true: nroff, an odd page; false: troff, an even page, v
@@ -248,14 +249,14 @@ class RoffInterpreter:
         text = self.render_text(expression).strip().strip("()")
         comparison = _COMPARISON_PATTERN.fullmatch(text)  # 2>=1
         if comparison is not None:
-            left_number, right_number = int(comparison[1]), int(comparison[3])
+            left_number, right_number = int(comparison["left"]), int(comparison["right"])
             results = {
                 "<": left_number < right_number,
                 ">": left_number > right_number,
                 "<=": left_number <= right_number,
                 ">=": left_number >= right_number,
             }
-            return int(results.get(comparison[2], left_number == right_number))
+            return int(results.get(comparison["operator"], left_number == right_number))
         return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
     def _skip_block(self, args: str) -> None:
@@ -269,8 +270,8 @@ class RoffInterpreter:
         """Read the body of a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line.
 
         The lines of a definition become a macro, the lines of an addition extend a macro, and a comment is dropped.
-        ``request`` is the name of the request. ``args`` has the macro's name (not for ``.ig``), then optionally
-        the name of the macro that ends the body; the default end line is ``..``.
+        ``args`` has the macro's name (not for ``.ig``), then optionally the name of the macro that ends the body; the
+        default end line is ``..``.
         """
         names = _strip_comment(args).split()
         end_names = names[:1] if request == "ig" else names[1:2]

@@ -82,7 +82,7 @@ def _detect_delimiter(header: str, first_row: str, origin: Origin) -> str:
     """Return the delimiter that the suffix of the file or its first two lines indicate; by default a comma.
 
     It splits both lines into the same number of cells. If several delimiters do, the one with the most cells is
-    returned. If no column does, the first one in the header is returned.
+    returned. If none does, the first one in the header is returned.
     """
     if PurePosixPath(origin.name).suffix.lower() == ".tsv":
         return "\t"
