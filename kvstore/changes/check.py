@@ -425,11 +425,27 @@ class _Checker:
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
     def _check_entities(self) -> Iterator[str]:
-        """Yield a sentence for each entity that differs from the filter (the index of names) or from earlier checks.
+        """Yield a sentence for each entity that differs from the indexes of names or from what earlier checks counted.
 
-        The earlier checks added up the statements that make each entity known (introductions), and its addresses (the
-        texts and tree nodes where it occurs). Also counts the entities.
+        The earlier checks added up the introductions of each entity and its addresses. Also counts the entities.
         """
+        state = self._state
+        yield from self._check_name_indexes()
+        stated_kinds = {kind for fact in list_stated_fact_kinds() for kind in fact.kinds}
+        for entity, record in state.entities.scan():
+            if not self._has_valid_introductions(entity, record):
+                yield f"entity {record.key!r}: its introductions do not match the documents, edges and aliases"
+            stored_addresses = state.filter.get_addresses(record.key).tolist()
+            introduced_kinds = {slot.kind for slot in record.slots if slot.num_introductions}
+            if not stored_addresses and not introduced_kinds <= stated_kinds:
+                yield f"entity {record.key!r}: only documents introduce it, but none mentions it or has it in a tree"
+            address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
+            if self._address_checksums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
+                yield f"entity {record.key!r}: its block list does not match its mentions and nodes"
+            self._totals["entities"] += 1
+
+    def _check_name_indexes(self) -> Iterator[str]:
+        """Yield a sentence for differences between the entities, the name index, and the entity filter."""
         state = self._state
 
         def iter_record_names() -> Iterator[tuple[str, int]]:
@@ -443,18 +459,6 @@ class _Checker:
             yield f"entity {key!r} is in the entity filter or in the table of entities, but not in both"
         if any(find_differences(iter_record_names, state.entities.iter_names)):
             yield "the name index does not match the entities"
-        stated_kinds = {kind for fact in list_stated_fact_kinds() for kind in fact.kinds}
-        for entity, record in state.entities.scan():
-            if not self._has_valid_introductions(entity, record):
-                yield f"entity {record.key!r}: its introductions do not match the documents, edges and aliases"
-            stored_addresses = state.filter.get_addresses(record.key).tolist()
-            introduced_kinds = {slot.kind for slot in record.slots if slot.num_introductions}
-            if not stored_addresses and not introduced_kinds <= stated_kinds:
-                yield f"entity {record.key!r}: only documents introduce it, but none mentions it or has it in a tree"
-            address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
-            if self._address_checksums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
-                yield f"entity {record.key!r}: its block list does not match its mentions and nodes"
-            self._totals["entities"] += 1
 
     def _has_valid_introductions(self, entity: int, record: EntityRecord) -> bool:
         """True if the slots of an entity's record agree with the introductions that earlier checks have counted.

@@ -297,7 +297,8 @@ class Linker:
         """Remove the mentions of the removed entities (the keys of ``removed_keys``) in the chunks below ``leaves``.
 
         The leaves are abstracts (summaries) of the lowest level. Derived structures do not count a mention inside
-        another one ("York" in "New York"), so the mentions of a chunk are counted again if it had such a removed one.
+        another one ("York" in "New York"). So if a removed mention contained another one, the mentions of the chunk are
+        counted again.
         """
         documents_by_chunk = {
             chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)

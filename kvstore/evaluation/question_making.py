@@ -73,7 +73,8 @@ _FIELD_PATTERN = re.compile(r"^(?:[-*] )?(?:\*\*)?([A-Z][\w /-]{1,40}?)(?:\*\*)?
 _LABELS = frozenset(
     ("caution", "example", "hint", "important", "note", "read more", "see also", "subject", "tip", "warning")
 )
-_ARTICLE_PATTERN = re.compile(r"^(?:The|A|An|Our|Your|Their) ")
+_ARTICLE_PATTERN = re.compile(r"^(?:The|A|An) ")
+_DETERMINER_PATTERN = re.compile(r"^(?:The|A|An|Our|Your|Their) ")
 _PRONOUNS = frozenset("it its he his she her they their them we our you your i my this that these those".split())
 #: Two letters in a row, which a name has, unlike "3 a".
 _LETTERS_PATTERN = re.compile(r"[^\W\d_]{2}")
@@ -321,9 +322,9 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
         sentence = to_plain_text(unwrap_links(" ".join(text[start:end].split())))
         if match := _DATE_PATTERN.match(sentence):
             subject, verb, attribute, date = match.groups()
-            if _is_name(re.sub(r"^(The|A|An) ", "", subject)):  # without its article
+            if _is_name(_ARTICLE_PATTERN.sub("", subject)):
                 # "The mill" becomes "the mill".
-                subject = re.sub(r"^(The|A|An) ", lambda article: article[0].lower(), subject)
+                subject = _ARTICLE_PATTERN.sub(lambda article: article[0].lower(), subject)
                 yield _AskableFact(
                     source="date",
                     document=key,
@@ -342,7 +343,7 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
             yield _AskableFact("definition", key, subject=definition["subject"], attribute="", start=start, end=end)
         elif match := _STATEMENT_PATTERN.match(sentence):
             subject, verb, attribute = match.groups()
-            if _is_name(_ARTICLE_PATTERN.sub("", subject)) and len(list_content_words(attribute)) >= 2:
+            if _is_name(_DETERMINER_PATTERN.sub("", subject)) and len(list_content_words(attribute)) >= 2:
                 yield _AskableFact(
                     source="statement",
                     document=key,

@@ -29,10 +29,8 @@ class ClauseArguments:
     def find_subjects(self, verb: int) -> Iterator[int]:
         """Yield the indexes of the nouns that are subjects of a verb or predicate; ``verb`` is its index.
 
-        A relative pronoun is replaced by its antecedents. A missing subject is replaced by the subject of the governing
-        verb, or by the noun that a participle describes.
+        A relative pronoun is replaced by its antecedents, and a missing subject is inferred.
         """
-        word = self._words[verb]
         subjects = [index for index in self._sentence.find_dependents(verb, "nsubj") if index != verb]
         for index in subjects:
             if self._is_relative_pronoun(index):
@@ -41,8 +39,16 @@ class ClauseArguments:
                 yield from self.resolve_partitive(index)
             else:
                 yield from self.resolve_list_items(index)
-        if subjects or word.head < 0:
-            return
+        if not subjects and self._words[verb].head >= 0:
+            yield from self._infer_subjects(verb)
+
+    def _infer_subjects(self, verb: int) -> Iterator[int]:
+        """Yield the nouns that are meant as the subjects of a verb or predicate that has none.
+
+        They are the antecedents of a relative pronoun right before the verb, the noun that a participle describes
+        ("the tug moored here"), or the subjects of the governing verb ("Ada wrote and painted").
+        """
+        word = self._words[verb]
         objects = self._sentence.find_dependents(verb, "obj")
         pronoun = next((index for index in objects if index < verb and self._is_relative_pronoun(index)), None)
         if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):

@@ -88,11 +88,10 @@ class Introduction(NamedTuple):
 
 
 def collect_introductions(names: Iterable[Name], max_words: int | None, document_key: str) -> list[Introduction]:
-    """Return each name once, as an introduction: a name that the document makes known as an entity.
+    """Return each name once, with the spelling (form) and kind of its first occurrence, sorted by key.
 
-    It has the spelling (form) and kind of its first occurrence; the list is sorted by normal form. Names
-    that cannot become entities, such as names of more than ``max_words`` words, are omitted. If ``max_words`` is None,
-    every name is included; a name that is empty or too long raises InputError with ``document_key``.
+    Names that cannot become entities, such as names of more than ``max_words`` words, are omitted. If ``max_words`` is
+    None, every name is included; a name that is empty or too long raises InputError with ``document_key``.
     """
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()

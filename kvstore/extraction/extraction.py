@@ -281,14 +281,13 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
     """Derive the tree of summaries (abstracts), sections, relations, names and terms of a document split into chunks.
 
-    ``prose`` has the relations and noun phrases of its parsed sentences; it is empty without a parser. The names are
-    introductions: entities that the document would add to the store. A name without an occurrence in a relation, the
-    title, a heading or a chunk is dropped.
+    ``prose`` has the relations and noun phrases of its parsed sentences; it is empty without a parser. Names that do
+    not occur in a relation, the title, a heading or a chunk are dropped.
     """
-    document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
+    document, text = chunked.document, chunked.text
     stem = get_document_stemmer(settings.stemmer, chunked.language)
     chunk_texts = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
-    sentences = [_get_sentences_by_span(text, chunk, byte_offsets) for chunk in chunked.chunks]
+    sentences = [_get_sentences_by_span(text, chunk, chunked.byte_offsets) for chunk in chunked.chunks]
     tree = AbstractTreeBuilder(chunked.sections, chunked.chunks, sentences, chunk_texts, stem).build()
     sections = _build_sections(chunked, tree)
     structural_relations = _list_structural_relations(chunked)
@@ -301,23 +300,10 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     names = [*_find_names(chunked, settings), *_iter_relation_names(structural_relations), *prose.iter_names()]
     introductions = collect_introductions(names, settings.name_words, document.key)
     introductions = _drop_absent_names(introductions, relations, chunked, settings)
-    chunk_drafts: list[ChunkDraft] = []
-    for chunk, body in zip(chunked.chunks, chunk_texts, strict=True):
-        term_counts = count_chunk_terms(document.title, build_heading_path(sections, chunk.section), body, stem)
-        chunk_drafts.append(
-            ChunkDraft(
-                start=int(byte_offsets[chunk.start]),
-                end=int(byte_offsets[chunk.end]),
-                section=chunk.section,
-                text=body,
-                terms=term_counts,
-                length=sum(term_counts.values()),
-            )
-        )
     return _make_extracted(
         document,
         sections=sections,
-        chunks=chunk_drafts,
+        chunks=_draft_chunks(chunked, sections, stem),
         tree=tree,
         introductions=introductions,
         relations=relations,
@@ -339,6 +325,29 @@ def _build_sections(chunked: ChunkedDocument, tree: AbstractTree) -> list[Sectio
         )
         for heading, node_index in zip(chunked.sections, tree.section_nodes, strict=True)
     ]
+
+
+def _draft_chunks(
+    chunked: ChunkedDocument, sections: Sequence[Section], stem: Callable[[str], str]
+) -> list[ChunkDraft]:
+    """Return the chunks of a document to store: their spans in bytes, texts, and the counts of their terms."""
+    byte_offsets = chunked.byte_offsets
+    drafts: list[ChunkDraft] = []
+    for chunk in chunked.chunks:
+        text = chunked.text[chunk.start : chunk.end]
+        path = build_heading_path(sections, chunk.section)
+        term_counts = count_chunk_terms(chunked.document.title, path, text, stem)
+        drafts.append(
+            ChunkDraft(
+                start=int(byte_offsets[chunk.start]),
+                end=int(byte_offsets[chunk.end]),
+                section=chunk.section,
+                text=text,
+                terms=term_counts,
+                length=sum(term_counts.values()),
+            )
+        )
+    return drafts
 
 
 def _list_structural_relations(chunked: ChunkedDocument) -> list[Relation]:

@@ -93,21 +93,24 @@ class NounPhrases:
         form = " ".join(self._sentence.text[start:end].split())
         if not is_term(form):
             return None
-        preceding_text = self._sentence.text[max(0, start - 40) : start]  # enough for the patterns below
-        if (
-            preceding_text.endswith(("-", "/"))
-            or _BROKEN_WORD_PATTERN.search(preceding_text)
-            or _SLASH_BEFORE_PATTERN.search(preceding_text)
-        ):
-            return None  # part of a longer word or phrase that begins before it
-        if _JOINED_AFTER_PATTERN.match(self._sentence.text, end) or _has_repeated_word(form):
-            return None  # part of a longer word, or a term and its explanation run together
+        if self._is_part_of_longer_word(start, end) or _has_repeated_word(form):
+            return None  # a repeated word: a term and its explanation run together
         if word.is_proper or last != index:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
             form = form[0].lower() + form[1:]  # capitalized only because it begins the sentence
         noun_start = len(form) - len(word.text)
         return form[:noun_start] + _to_singular_form(word, form[noun_start:])
+
+    def _is_part_of_longer_word(self, start: int, end: int) -> bool:
+        """True if a hyphen or slash joins the phrase from character ``start`` to ``end`` to the text around it."""
+        preceding_text = self._sentence.text[max(0, start - 40) : start]  # enough for the patterns
+        return (
+            preceding_text.endswith(("-", "/"))
+            or _BROKEN_WORD_PATTERN.search(preceding_text) is not None
+            or _SLASH_BEFORE_PATTERN.search(preceding_text) is not None
+            or _JOINED_AFTER_PATTERN.match(self._sentence.text, end) is not None
+        )
 
     def find_terms(self) -> list[Term]:
         """Return candidates for names: common noun phrases of several words, and nouns that are not everyday words.

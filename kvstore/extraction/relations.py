@@ -253,15 +253,24 @@ class _SentenceRelations:
             elif complements and word.lemma in COLLECTION_NOUNS:
                 yield from self._make_statements(complements, subjects, PART_OF, confidence)
             elif word.is_nominal and not word.is_proper and not self._is_bare_singular(predicate):
-                possessors = self._sentence.find_dependents(predicate, "nmod:poss")
-                owners = [*complements, *(index for index in possessors if self._words[index].is_proper)]
-                is_definite = "the" in self._sentence.get_dependent_lemmas(predicate, "det")
-                for subject in subjects:
-                    # "The X is the Y" about common nouns does not state a class.
-                    if is_definite and not owners and not self._words[subject].is_proper:
-                        continue
-                    yield from self._make_statements([subject], [predicate], IS_A, confidence)
-                    yield from self._make_statements([subject], owners, OF, confidence)
+                yield from self._find_class_relations(subjects, predicate, complements, confidence)
+
+    def _find_class_relations(
+        self, subjects: list[int], predicate: int, complements: list[int], confidence: float
+    ) -> Iterator[StatedRelation]:
+        """Yield the relations of ``X is a Y``, ``X is the Y of Z`` and ``X is Z's Y``: X is a Y, and X belongs to Z.
+
+        ``predicate`` is the noun Y, ``complements`` are the nouns after its "of", and ``subjects`` are the nouns X.
+        """
+        possessors = self._sentence.find_dependents(predicate, "nmod:poss")
+        owners = [*complements, *(index for index in possessors if self._words[index].is_proper)]
+        is_definite = "the" in self._sentence.get_dependent_lemmas(predicate, "det")
+        for subject in subjects:
+            # "The X is the Y" about common nouns does not state a class.
+            if is_definite and not owners and not self._words[subject].is_proper:
+                continue
+            yield from self._make_statements([subject], [predicate], IS_A, confidence)
+            yield from self._make_statements([subject], owners, OF, confidence)
 
     def _is_bare_singular(self, predicate: int) -> bool:
         """True if the word at ``predicate`` is a singular noun without determiner, owner and number.

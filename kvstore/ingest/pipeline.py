@@ -72,17 +72,7 @@ def create_ingestion(
     ReadOptions.parse(options)
     if format is not None:
         check_format(format)
-    if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= _MAX_WORKERS):
-        raise InputError(f"workers must be 0 (this process) to {_MAX_WORKERS} processes, not {workers!r}")
-    if not isinstance(time_limit, (int, float)) or not time_limit > 0:
-        raise InputError(f"the time limit must be a number of seconds above 0, not {time_limit!r}")
-    if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
-        raise InputError(f"the memory limit must be a number of megabytes above 0, not {memory_limit!r}")
-    check_engine(engine)
-    if engine != PROCESSES and workers == 0:
-        raise InputError(
-            f"workers of {engine} must be 1 to {_MAX_WORKERS}, not 0; to ingest in this process, remove the engine"
-        )
+    _check_workers(workers, engine, time_limit, memory_limit)
     reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
     reader = SourceReader(
@@ -98,6 +88,21 @@ def create_ingestion(
         destination.finish(path_list, run.report)
 
     return Ingestion(run_steps(), run.report)
+
+
+def _check_workers(workers: int | None, engine: str, time_limit: float, memory_limit: float | None) -> None:
+    """Raise InputError for an invalid number of workers, engine or limit of a worker."""
+    if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= _MAX_WORKERS):
+        raise InputError(f"workers must be 0 (this process) to {_MAX_WORKERS} processes, not {workers!r}")
+    if not isinstance(time_limit, (int, float)) or not time_limit > 0:
+        raise InputError(f"the time limit must be a number of seconds above 0, not {time_limit!r}")
+    if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
+        raise InputError(f"the memory limit must be a number of megabytes above 0, not {memory_limit!r}")
+    check_engine(engine)
+    if engine != PROCESSES and workers == 0:
+        raise InputError(
+            f"workers of {engine} must be 1 to {_MAX_WORKERS}, not 0; to ingest in this process, remove the engine"
+        )
 
 
 @dataclass(frozen=True, slots=True)

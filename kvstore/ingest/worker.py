@@ -171,8 +171,8 @@ def run_worker(
 ) -> None:
     """Process one task after another until an error, which is sent to the ingesting process or, if unexpected, printed.
 
-    Return silently if the ingesting process has closed the pipe. ``send`` sends it a message. ``get_task`` waits for
-    the next task, and returns it with its WorkerContext. ``memory_bytes`` is the memory limit reported in the
+    Return silently if the ingesting process has closed the pipe. ``send`` sends a message to that process. ``get_task``
+    waits for the next task, and returns it with its WorkerContext. ``memory_bytes`` is the memory limit reported in the
     out-of-memory error. With ``has_one_processor``, embedding does not run in parallel with reading.
     """
     try:

@@ -347,7 +347,8 @@ class Evaluation:
         AFTER_TEXT. SQLite may parse the decimal form of a number as a slightly different number. A stored number that
         close to ``number`` is therefore only a possible match, unless both decimal forms are exact.
         """
-        # A bound plus one byte is the key of an integer or a float, so high_key + b"\xff" sorts after both.
+        # SQLite could confuse ``number`` with numbers whose keys are from low_key to high_key + b"\xff". A key is a
+        # bound and one more byte (integer or float), so high_key + b"\xff" sorts after both keys of the highest number.
         low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in _compute_parse_range(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):

@@ -135,8 +135,7 @@ class MetadataIndex:
     def _read_languages(self, container_index: int) -> list[tuple[str, DocumentMask]]:
         """Return each language code with the mask of the documents of a container that are in the language.
 
-        A container has the documents in a range of 8,192 ids. The scan skips containers of other documents, because
-        their number grows with the store.
+        The scan skips the containers with other indexes, because their number grows with the store.
         """
         prefix, key_suffix = encode_column_prefix(LANGUAGE_COLUMN), records.encode_u32(container_index)
         languages: list[tuple[str, DocumentMask]] = []
@@ -145,10 +144,10 @@ class MetadataIndex:
         row = next(rows, None)
         while row is not None:
             key, container = row
-            index_key = key[: -encoding.CONTAINER_INDEX_BYTES]
-            if key < index_key + key_suffix:
+            index_key = key[: -encoding.CONTAINER_INDEX_BYTES]  # of a language
+            if key < index_key + key_suffix:  # skip to the container of this language
                 rows = self._view.scan(METADATA_SETS, index_key + key_suffix, stop)
-            elif key > index_key + key_suffix:  # the rest of this language
+            elif key > index_key + key_suffix:  # skip to the next language
                 rows = self._view.scan(METADATA_SETS, index_key + _END, stop)
             else:
                 mask = encoding.unpack_mask(container, METADATA_SETS, key)

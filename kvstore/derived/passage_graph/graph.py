@@ -132,9 +132,9 @@ class PassageGraph(ViewReader):
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
         """Return a row for each of ``entities``: the chunks that mention it, with mention bits, which say how.
 
-        ``entities`` can be in any order, and ``degrees`` are their numbers of chunks. A row is in order of chunk ids;
-        it is empty if the entity has more than ``max_chunks`` chunks. The only chunk of an entity is stored with its
-        degree, so only entities with more chunks are read from their lists.
+        ``entities`` can be in any order, and ``degrees`` are their degrees. A row is in order of chunk ids; it is empty
+        if the entity has more than ``max_chunks`` chunks. The degree of an entity with one chunk is its packed edge, so
+        only entities with more chunks are read from their block lists.
         """
         has_one, has_several = degrees.total == 1, (degrees.total > 1) & (degrees.total <= max_chunks)
         blocks = self._lists.read_many(entities[has_several].tolist())

@@ -83,7 +83,7 @@ class DocumentRows:
         self._heading_flags: dict[int, dict[int, int]] = {-1: {}}  # by section (-1: none) and entity
 
     def build_row(self, chunk: AddedChunk, unmentioned_pairs: set[EntityPair]) -> edges.EdgeRow:
-        """Return the row of a chunk: by entity that it mentions, the mention bits, which say how it does.
+        """Return the row of a chunk: the entities that it mentions, each with mention bits, which say how.
 
         A chunk mentions the entities in its text, title and headings. If it mentions one entity of a triple of the
         document, it also mentions the other. ``unmentioned_pairs`` are the pairs without any mention; they belong to
