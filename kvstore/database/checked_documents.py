@@ -1,4 +1,6 @@
-"""Validation of the documents passed to ``put_many``, before any of them is stored."""
+"""Validation of the documents passed to ``put_many``, before any of them is stored.
+A *pending* document is one to be stored: it is cut into chunks, unless only its metadata changes.
+"""
 
 from __future__ import annotations
 

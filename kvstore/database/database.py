@@ -1,4 +1,5 @@
 """The Database class: every operation on an open store except statements of its language.
+A *pending* document is one to be stored. The *session* has the settings of the user and the data of the open store.
 
 In: a handle of an open store. Out: changes, each in a separate transaction; ingest, import and export; checks,
 repair, backups and compaction; indexes and counts. Models are loaded when first needed, and never while the writer's

@@ -1,4 +1,5 @@
-"""Reading entities: their locations, relatives (parents and children in the trees) and neighbors.
+"""Reading entities: their *locations* in trees and texts, *relatives* (parents and children in the trees) and
+*neighbors* (names linked with them, or in the same chunks). The *key* of an entity is the normal form of its name.
 
 In: a state, and names of entities. Out: locations, relatives or neighbors, or an error that suggests near names. Each
 function loads the code that it needs, because a process that only searches needs none of it.

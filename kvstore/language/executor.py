@@ -1,4 +1,5 @@
 """Execution of statements: text in, a cursor out.
+A *handler* is the function that runs a class of statements. It is imported when its first statement runs.
 
 In: a database, a text of one or more statements, the values of its parameters. Out: the
 :class:`~kvstore.language.cursor.Cursor` of the last one. The whole text is parsed before any statement runs. Unless

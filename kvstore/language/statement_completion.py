@@ -134,35 +134,36 @@ def _iter_suggestions(statement: str, partial_token: str, catalog: StatementCata
     if partial_token.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
-    # The terminals of the grammar, which are kinds of tokens and keywords, that can follow the statement.
     valid_terminals = language.list_expected_terminals(statement) - _find_used_clauses(words)
+    name_prefix = partial_token.lstrip('"')
     columns = _list_assignable_columns(words)
     if columns is not None:
-        yield from _filter_matching(_make_suggestions(columns, "column"), partial_token.lstrip('"'))
-        return
-    if partial_token.startswith("'"):
+        yield from _filter_matching(_make_suggestions(columns, "column"), name_prefix)
+    elif partial_token.startswith("'"):
         yield from _iter_strings(words, valid_terminals, partial_token[1:].replace("''", "'"), catalog)
-        return
-    if partial_token.startswith('"') and valid_terminals & {"QUERY_TEXT", *_EXPRESSIONS}:
+    elif partial_token.startswith('"') and valid_terminals & {"QUERY_TEXT", *_EXPRESSIONS}:
         names = dict.fromkeys(column for columns in catalog.list_tables().values() for column in columns)
         yield from _make_suggestions((f'"{name}"' for name in names if name.startswith(partial_token[1:])), "column")
-        return
-    name_prefix = partial_token.lstrip('"')
-    if "QUERY_TEXT" in valid_terminals:
+    elif "QUERY_TEXT" in valid_terminals:
         yield from _filter_matching(_iter_query_words(words, catalog), name_prefix)
-        return
+    else:
+        yield from _filter_matching(_iter_words(words, valid_terminals, catalog), name_prefix)
+        if "STRING" in valid_terminals and "NAME" not in valid_terminals:
+            yield from _iter_strings(words, valid_terminals, name_prefix, catalog)
+
+
+def _iter_words(
+    words: Sequence[str], valid_terminals: frozenset[str], catalog: StatementCatalog
+) -> Iterator[_Suggestion]:
+    """Yield the columns, keywords and names that can follow the ``words`` of a statement outside of a query."""
     if valid_terminals & _EXPRESSIONS:
-        yield from _filter_matching(_make_suggestions(catalog.list_tables()["documents"], "column"), name_prefix)
-        yield from _filter_matching(_make_suggestions(sorted(_EXPRESSION_WORDS), "keyword"), name_prefix)
-    yield from _filter_matching(
-        _make_suggestions(sorted(valid_terminals & language.get_keywords()), "keyword"), name_prefix
-    )
+        yield from _make_suggestions(catalog.list_tables()["documents"], "column")
+        yield from _make_suggestions(sorted(_EXPRESSION_WORDS), "keyword")
+    yield from _make_suggestions(sorted(valid_terminals & language.get_keywords()), "keyword")
     if "QUERY" in valid_terminals:
-        yield from _filter_matching(_make_suggestions(("SELECT", "VALUES", "WITH"), "keyword"), name_prefix)
+        yield from _make_suggestions(("SELECT", "VALUES", "WITH"), "keyword")
     if "NAME" in valid_terminals:
-        yield from _filter_matching(_iter_names(words, catalog), name_prefix)
-    if "STRING" in valid_terminals and "NAME" not in valid_terminals:
-        yield from _iter_strings(words, valid_terminals, name_prefix, catalog)
+        yield from _iter_names(words, catalog)
 
 
 def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
@@ -181,9 +182,12 @@ def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
             return None
         if depth == 0 and previous_word in ("SET", ","):
             assigned_columns.append(word)
-    if depth == 0 and words[-1] in ("SET", ","):
+    if depth != 0:
+        return None  # in the parentheses of a value
+    if words[-1] in ("SET", ","):
         return [column for column in ASSIGNABLE_COLUMNS if column.upper() not in assigned_columns]
-    return [] if depth == 0 and words[-2] in ("SET", ",") else None
+    ends_with_column = words[-2] in ("SET", ",")
+    return [] if ends_with_column else None
 
 
 def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:

@@ -1,8 +1,9 @@
-"""The statements of the language: one dataclass each, and their text.
+"""The statements of the language: one dataclass each, whose fields are the values of its clauses.
+``str(statement)`` is its text, which parses to an equal statement. A missing clause is None (or an empty mapping), so
+that the store's default applies.
 
 In: the values that :mod:`.parser` found in a text, with parameters already substituted. Out: plain values that the
-executor runs; ``str(statement)`` is a statement of the language that parses to an equal one. A missing clause is None
-(or an empty mapping), so that the store's default applies. The code that uses a number checks its range.
+executor runs. The code that uses a number checks its range.
 """
 
 from __future__ import annotations

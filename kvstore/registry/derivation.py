@@ -55,7 +55,7 @@ class StoredDerivation:
 
     @property
     def name(self) -> str:
-        """The name of the derivation, the computation of data from single documents."""
+        """The name of the derivation."""
         return self.derivation.name
 
     @property
@@ -64,11 +64,11 @@ class StoredDerivation:
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def has_part(self, document: int) -> bool:
-        """True if a stored document with this id has a part: the data that this derivation computes from it."""
+        """True if the stored document with this id has a part."""
         return self.is_maintained and document not in self.unbuilt_documents
 
     def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
-        """Return the data that this derivation stores for a document (its part), computed with this store's options."""
+        """Compute and return the part of a document, with the options of this store."""
         return self.derivation.derive(document, settings, self.options)
 
     def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
@@ -77,17 +77,14 @@ class StoredDerivation:
 
 
 def get_derivation(name: str) -> Derivation:
-    """Return the derivation (computation of data from single documents) with this name; it must exist.
-
-    It belongs to a system, or to an index that every commit keeps up to date.
-    """
+    """Return the derivation with this name, which must exist. It belongs to a system or to an index."""
     systems = list_systems_with_derivations()
     derivations = (derivation for system in systems for derivation in list_system_derivations(system))
     return next(derivation for derivation in derivations if derivation.name == name)
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations of the store that ``view`` reads; they compute data (such as units) from single documents.
+    """Return the derivations of the store that ``view`` reads, with their options.
 
     They belong to systems, and to the store's indexes, including an index that is being dropped.
     """
@@ -112,10 +109,7 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
 
 
 def list_maintained_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations (data computed from single documents) that every commit keeps up to date.
-
-    Derivations of indexes that are being dropped are omitted.
-    """
+    """Return the derivations of the store that ``view`` reads, except those of indexes that are being dropped."""
     return [derivation for derivation in list_stored_derivations(view) if derivation.is_maintained]
 
 
@@ -125,10 +119,10 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Return ``extracted_document`` with the data that each derivation computes from it in its ``parts``.
+    """Return ``extracted_document`` with the parts that derivations compute from it, by label, in its ``parts``.
 
-    Data that it already has is not computed again, unless it depends on one of ``facts``. These are the facts (such as
-    triples) that users or models stated about the document, by kind (None: no facts). The document is copied if
+    A part that it already has is not computed again, unless it depends on one of ``facts``. These are the facts (such
+    as triples) that users or models stated about the document, by kind (None: no facts). The document is copied if
     anything is computed.
     """
     facts = facts or {}

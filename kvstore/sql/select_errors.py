@@ -1,4 +1,5 @@
 """Errors of SELECT: what SQLite reports, in kvstore's terms, with a suggestion for a wrong name or word.
+The *position* of an error is its offset in the text of the query, or None if SQLite does not report it.
 
 In: an SQLite error and the text of the query. Out: a :class:`~kvstore.errors.StatementError` that points at the error,
 or an :class:`~kvstore.errors.InputError` for a parameter.

@@ -1,4 +1,5 @@
-"""Suggestions for a key or a name that the store does not have.
+"""Suggestions for the key of a document or the name of an entity that the store does not have.
+The *key* of an entity is the normal form of its name.
 
 In: one state of the store, and the key or name. Out: the nearest existing ones, best first, and the error that suggests
 them. Only a limited number of keys with the same prefix are compared, so a misspelling does not scan the store.
