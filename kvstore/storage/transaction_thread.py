@@ -64,7 +64,7 @@ class TransactionThread:
     def __init__(self) -> None:
         """Create a runner whose thread is started by the first call to :meth:`run`."""
         self._start_lock = threading.Lock()
-        #: The queue of the thread, which None in it ends; None before the thread is started and after :meth:`stop`.
+        #: The queue of the thread, in which None ends it; None before the thread is started and after :meth:`stop`.
         self._tasks: SimpleQueue[_Task | None] | None = None
         self._thread: int | None = None  # its identifier
 

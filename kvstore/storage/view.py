@@ -149,8 +149,7 @@ class LmdbView:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """Return the value of each key, None for a missing key; raise InputError for a key of 0 or over 511 bytes."""
         transaction = self._get_transaction()
-        # A snapshot may read the same pages again, so they are released later than those of a write transaction.
-        self._owner.page_releaser.count_accesses(len(keys), is_lookup=not self.writable)
+        self._count_lookups(len(keys))
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         newer, older = changes.newer_chains, changes.older_chains  # a newer chain of a key replaces the older one
         values: list[memoryview | None] = []
@@ -177,8 +176,7 @@ class LmdbView:
         Raises CorruptionError for damage.
         """
         transaction = self._get_transaction()
-        # As in :meth:`get_many`, a snapshot keeps the pages longer than a write transaction.
-        self._owner.page_releaser.count_accesses(len(prefixes), is_lookup=not self.writable)
+        self._count_lookups(len(prefixes))
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
             stored_table = transaction.find_table(table)
@@ -211,8 +209,7 @@ class LmdbView:
         Raises CorruptionError for damage.
         """
         transaction = self._get_transaction()
-        # As in :meth:`get_many`, a snapshot keeps the pages longer than a write transaction.
-        self._owner.page_releaser.count_accesses(len(ranges), is_lookup=not self.writable)
+        self._count_lookups(len(ranges))
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         try:
             last_records = _find_last_stored(transaction, transaction.find_table(table), ranges)
@@ -254,6 +251,13 @@ class LmdbView:
     def closed(self) -> bool:
         """True if the view is closed."""
         return self._transaction is None
+
+    def _count_lookups(self, num_records: int) -> None:
+        """Count lookups of records, and release the pages of the file if too many of them are in memory.
+
+        A snapshot may read the same pages again, so they are released later than those of a write transaction.
+        """
+        self._owner.page_releaser.count_accesses(num_records, is_lookup=not self.writable)
 
     def _get_buffer(self) -> ChangeBuffer:
         """Return the change buffer (changes not yet in their tables) as this view sees it; read it on first use."""

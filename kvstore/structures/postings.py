@@ -141,7 +141,7 @@ class Postings(ViewReader):
         # A term without a stored size has at most one block. Its postings are counted in the block itself.
         unsized_keys = [key for key, size in sizes.items() if not size.blocks]
         for block_key, block in self._view.scan_prefixes(tables.POSTINGS, unsized_keys) if unsized_keys else ():
-            key = block_key[: -records.U64.size]
+            key = block_key[: -records.U64.size]  # without the first chunk of the block
             num_postings, num_blocks = sizes[key]
             num_postings += count_postings(records.unseal(block, tables.POSTINGS, block_key))
             sizes[key] = TermSize(num_postings, num_blocks + 1)

@@ -159,7 +159,7 @@ class IndexBuilder(IndexFiller):
             return record if needs_file else None
 
     def compute_next_check(self, index_kind: FileIndex[Any, Any]) -> int:
-        """Return the chunk id at which to check again whether the store needs an index file; it needs none yet.
+        """Return the chunk id at which to check again if a store that needs no index file yet needs one.
 
         A small store is searched without a file.
         """

@@ -221,7 +221,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return None
 
     def compute_next_check(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id at which to check again whether the store needs an index file; it needs none yet.
+        """Return the chunk id at which to check again if a store that needs no index file yet needs one.
 
         It is at most ``_EXTEND_AFTER`` ids ahead, because another process may change the options of the index.
         ``record`` is the record of the index (None: it was dropped).

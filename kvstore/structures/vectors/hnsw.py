@@ -169,10 +169,10 @@ class HnswGraph:
         return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
 
     def _select_rows(self, allowed: ChunkSet | None) -> _RowSelection:
-        """Return the rows of the ``allowed`` chunks (None: all), which are to be compared with a query.
+        """Return the rows of the ``allowed`` chunks (None: all) as ranges of rows, to compare with a query.
 
-        They are ranges of rows: a range for each of few allowed documents. For many documents, there is a single range
-        with all rows, and a flag for each group of chunk ids is set if the group's document is allowed.
+        Few allowed documents give one range each. Many give a single range of all rows, with a flag for each group of
+        chunk ids. A set of chunks gives a range of one row for each.
         """
         if isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) <= len(self):
             return _RowSelection(*self._get_ranges(allowed))

@@ -265,8 +265,11 @@ class Vectors:
 
     def count_vectors(self) -> int:
         """Return the number of vectors of the space, computed from the counts of free rows."""
-        free_counts = (int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
-        return self._rows_per_block * self._view.count(self.space.blocks) - sum(free_counts)
+        return self._rows_per_block * self._view.count(self.space.blocks) - self._count_all_free_rows()
+
+    def _count_all_free_rows(self) -> int:
+        """Return the number of rows of all blocks that are recorded as free."""
+        return sum(int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
 
     def count_free_rows(self, block_number: int) -> int:
         """Return the number of rows of a block that are recorded as free."""
@@ -371,11 +374,7 @@ class VectorWriter(Vectors):
         This makes the store smaller. The caller stores the new locations. Must be called when no other changes are
         pending.
         """
-        free_records = self._view.scan(self.space.free_rows)
-        free_counts = {
-            int(records.U32.unpack(key)[0]): int(_FREE_COUNT_STRUCT.unpack(value)[0]) for key, value in free_records
-        }
-        num_free = sum(free_counts.values())
+        num_free = self._count_all_free_rows()
         self._blocks_with_room = self._list_blocks_with_room()
         moves: list[VectorMove] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), max_blocks)
