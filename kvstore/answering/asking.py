@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..settings import SessionSettings
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
+    from .answer_reader.reader_answer import PartResult
     from .answer_reader.reading import ReaderResult
     from .answer_reader.superlatives import ComparedDocument
     from .confidence import Confidence
@@ -411,7 +412,7 @@ class Asker:
         if len(texts) == 1:
             return None
         from .answer import make_extractive_answer
-        from .answer_reader.reader_answer import PartResult, extract_part_answers
+        from .answer_reader.reader_answer import extract_part_answers
 
         parts: list[PartResult] = []
         confidences: list[Confidence] = []
@@ -419,13 +420,12 @@ class Asker:
         for text in texts:
             first_answer = parts[0].reader_result.best.answer if parts and confidences[0].value >= threshold else ""
             part_question = complete_part(text, texts[0], first_answer) if parts else text
-            with self.open_query(part_question, clauses) as (strategy, query):
-                part_evidence = self.retrieve_evidence(strategy, query)
-                scored_passages, reader_result = self._read_evidence(query, part_evidence, clauses, is_part=True)
-                if reader_result is None:
-                    return None
-                confidences.append(self._estimate_confidence(query, part_evidence, scored_passages, reader_result))
-                parts.append(PartResult(text, reader_result, scored_passages.scorer))
+            reading = self._read_part(text, part_question, clauses)
+            if reading is None:
+                return None
+            part, confidence = reading
+            parts.append(part)
+            confidences.append(confidence)
         answered = [confidence.value >= threshold for confidence in confidences]
         if not any(answered):
             return None
@@ -436,6 +436,21 @@ class Asker:
             is_answered_elsewhere = part.best_snippet_id in answering_ids and is_yes_no_question(part.text)
             answered[index] |= is_answered_elsewhere and not confidence.unknown
         return make_extractive_answer(extract_part_answers(parts, answered), evidence, lowest_confidence)
+
+    def _read_part(self, text: str, question: str, clauses: Clauses) -> tuple[PartResult, Confidence] | None:
+        """Return the reader result for a part of a question, and its confidence; None if the reader cannot read it.
+
+        ``text`` is the part as written, and ``question`` the part as a complete question.
+        """
+        from .answer_reader.reader_answer import PartResult
+
+        with self.open_query(question, clauses) as (strategy, query):
+            evidence = self.retrieve_evidence(strategy, query)
+            scored_passages, reader_result = self._read_evidence(query, evidence, clauses, is_part=True)
+            if reader_result is None:
+                return None
+            confidence = self._estimate_confidence(query, evidence, scored_passages, reader_result)
+            return PartResult(text, reader_result, scored_passages.scorer), confidence
 
     def _build_scorer(self, query: Query) -> SnippetScorer:
         """Return a scorer of snippets (sentences, items, rows) by their relevance to the question of a query.

@@ -228,12 +228,9 @@ def estimate_confidence(
         [stem(word) for word in list_content_words(passage.text, function_words, stem)] for passage in passages
     ]
     coverages = list(map(question_terms.compute_coverage, passage_terms))
-
-    def is_missing(name: QuestionName) -> bool:
-        """True if no passage has the name."""
-        return not any(passage.has_name(name, function_words) for passage in passages)
-
-    missing_names = list(filter(is_missing, question_terms.names))
+    missing_names = [
+        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
+    ]
     # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.
     unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown_names)
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)

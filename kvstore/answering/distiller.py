@@ -49,6 +49,19 @@ _RATINGS_TASK = (
 )
 
 
+def _build_points_schema(*, with_questions: bool) -> dict[str, Any]:
+    """Return the JSON schema of an answer with points and, if requested, further questions."""
+    point_schema = build_object_schema(
+        description={"type": "string", "minLength": 1},
+        score={"type": "integer", "minimum": 0, "maximum": MAX_POINT_SCORE},
+        sources={"type": "array", "items": {"type": "integer"}},
+    )
+    properties: dict[str, Any] = {"points": {"type": "array", "maxItems": _MAX_POINTS, "items": point_schema}}
+    if with_questions:
+        properties["questions"] = {"type": "array", "items": {"type": "string"}}
+    return build_object_schema(**properties)
+
+
 class ModelDistiller:
     """A :class:`~kvstore.retrieval.distillation.Distiller` with one model.
 
@@ -102,19 +115,6 @@ class ModelDistiller:
         empty = DistillationResult([], [])
         if not fitting_passages:
             return empty
-        properties: dict[str, Any] = {
-            "points": {
-                "type": "array",
-                "maxItems": _MAX_POINTS,
-                "items": build_object_schema(
-                    description={"type": "string", "minLength": 1},
-                    score={"type": "integer", "minimum": 0, "maximum": MAX_POINT_SCORE},
-                    sources={"type": "array", "items": {"type": "integer"}},
-                ),
-            }
-        }
-        if num_questions:
-            properties["questions"] = {"type": "array", "items": {"type": "string"}}
 
         def parse_points(answer: Any) -> DistillationResult:
             """Return the points and at most ``num_questions`` questions in the model's JSON.
@@ -131,7 +131,7 @@ class ModelDistiller:
             return DistillationResult(points, [text for text in next_questions if text][:num_questions])
 
         with self.trace.step("points of passages") as step:
-            schema = build_object_schema(**properties)
+            schema = _build_points_schema(with_questions=num_questions > 0)
             result = self._ask_model("points", question, fitting_passages, task, schema, parse_points) or empty
             next_questions = f"; asked next: {' | '.join(result.questions)}" if result.questions else ""
             step.detail = f"{self._model.model.name}: {len(fitting_passages)} passages{next_questions}"

@@ -84,9 +84,16 @@ def render_inline(markdown: str) -> str:
     if ":::" in markdown:
         markdown = _CONTAINER_END_PATTERN.sub("", _CONTAINER_PATTERN.sub(_label_container, markdown, count=1))
     has_formula = "$" in markdown and "\\" in markdown
-    if "`" not in markdown and not has_formula:
-        return to_plain_text(_strip_markup(markdown))
-    # Numbers replace the code, because links and emphasis can contain code, but nothing in code is markup.
+    if "`" in markdown or has_formula:
+        return _render_with_code(markdown, has_formula=has_formula)
+    return to_plain_text(_strip_markup(markdown))
+
+
+def _render_with_code(markdown: str, *, has_formula: bool) -> str:
+    """Return Markdown with code in backticks, or with LaTeX formulas, as plain text; both keep their characters.
+
+    Numbers replace the code, because links and emphasis can contain code, but nothing in code is markup.
+    """
     codes: list[str] = []
 
     def hide_text(text: str) -> str:

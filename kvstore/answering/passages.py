@@ -186,14 +186,10 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     Each snippet records the hit that it begins in. A snippet that is the title of the document cannot be selected as an
     answer. If the passage is a whole document without sentences, its paragraphs are the snippets.
     """
-    start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
+    start = state.chunks.get(group.first).start
     record = state.documents.get(group.document)
-    # The chunk before the passage shows if the passage begins in the middle of a line.
-    previous = state.chunks.find(group.first - 1) if group.first else None
-    context_start = start if previous is None or previous.document != group.document else min(start, previous.start)
-    context = state.documents.read_text_slice(group.document, context_start, end)
-    text = context.encode()[start - context_start :].decode()
-    starts_mid_line = bool(context[: len(context) - len(text)].rpartition("\n")[2].strip())
+    text_before_passage, text = _read_with_chunk_before(group, state)
+    starts_mid_line = bool(text_before_passage.rpartition("\n")[2].strip())
     heading = " > ".join(build_heading_path(state.documents.get_sections(record.id), group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(
@@ -206,7 +202,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     )
     language = state.find_sentence_language(record.id)
     is_table, is_configuration = text.lstrip().startswith("|"), is_configuration_file(record.key)
-    text_before = _read_section_before(group, start, state) if is_table or is_configuration else ""
+    section_before = _read_section_before(group, start, state) if is_table or is_configuration else ""
     passage.snippets = list(
         split_snippets(
             text,
@@ -214,8 +210,8 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
             heading,
             starts_mid_line,
             language,
-            header_row=_find_table_header(text_before) if is_table else "",
-            preceding_settings=text_before if is_configuration else None,
+            header_row=_find_table_header(section_before) if is_table else "",
+            preceding_settings=section_before if is_configuration else None,
         )
     )
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
@@ -228,6 +224,20 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
         passage.snippets = list(_split_notes(text, record.format))
     _assign_hits(passage, group.hit_spans)
     return passage
+
+
+def _read_with_chunk_before(group: _ChunkGroup, state: State) -> tuple[str, str]:
+    """Return the text of the chunk before a group of chunks in its document (empty if none), and the group's text.
+
+    The first text is without the part that both have, because chunks can overlap.
+    """
+    start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
+    previous = state.chunks.find(group.first - 1) if group.first else None
+    has_previous = previous is not None and previous.document == group.document
+    both_start = min(start, previous.start) if previous is not None and has_previous else start
+    both_texts = state.documents.read_text_slice(group.document, both_start, end)
+    text = both_texts.encode()[start - both_start :].decode()
+    return both_texts[: len(both_texts) - len(text)], text
 
 
 def _read_section_before(group: _ChunkGroup, start: int, state: State) -> str:

@@ -197,16 +197,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     function_words = get_function_words(language)
     pieces = [match.group() for match in _PIECE_PATTERN.finditer(separate_unspaced(question))]
     has_capital_nouns = capitalizes_nouns(language)
-    if _is_title_case(pieces, function_words):
-        in_names = [False] * len(pieces)
-    elif has_capital_nouns:
-        in_names = _mark_german_names(pieces, function_words)
-    else:
-        in_names = [
-            piece[0].isdigit() or (any(map(str.isupper, piece)) and not _CONTRACTION_PATTERN.fullmatch(piece))
-            for piece in pieces
-        ]
-    _unmark_amounts(pieces, in_names)
+    in_names = _mark_names(pieces, function_words, has_capital_nouns=has_capital_nouns)
     builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
     at_sentence_start = True
     for piece, is_in_name in zip(pieces, in_names, strict=True):
@@ -329,6 +320,25 @@ def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
         word.removesuffix("s") if _PLURAL_ABBREVIATION_PATTERN.fullmatch(form) else word
         for word, form in zip(words, forms, strict=True)
     ]
+
+
+def _mark_names(pieces: Sequence[str], function_words: frozenset[str], *, has_capital_nouns: bool) -> list[bool]:
+    """Return a bool for each piece of a question: True if it has the form of a word of a name.
+
+    It then has a capital or begins with a digit. In German (``has_capital_nouns``), other rules hold, and in title case
+    no piece does.
+    """
+    if _is_title_case(pieces, function_words):
+        return [False] * len(pieces)
+    if has_capital_nouns:
+        in_names = _mark_german_names(pieces, function_words)
+    else:
+        in_names = [
+            piece[0].isdigit() or (any(map(str.isupper, piece)) and not _CONTRACTION_PATTERN.fullmatch(piece))
+            for piece in pieces
+        ]
+    _unmark_amounts(pieces, in_names)
+    return in_names
 
 
 def _unmark_amounts(pieces: Sequence[str], in_names: list[bool]) -> None:

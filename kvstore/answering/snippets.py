@@ -191,35 +191,40 @@ def split_prose(
         content = IMAGE_PATTERN.sub(_blank_out, content)
     if "\n>" in content:  # a quotation of several paragraphs is one block
         content = _BLANK_QUOTE_PATTERN.sub(_blank_out, content)
-    spans = list(split_sentences(content, language))
-    question = _BOLD_QUESTION_PATTERN.match(content)
-    if question is not None:  # one span, even if the question has several sentences
-        later_spans = [(max(first, question.end()), last) for first, last in spans if last > question.end()]
-        spans = [question.span(), *later_spans]
-    spans = _join_short_answers(content, list(_split_quoted_items(content, spans)))
-    if kind == "item" and not term and question is None and _is_one_statement(content, spans):
-        spans = [(spans[0][0], spans[-1][1])]
+    spans = _split_statements(content, language, can_be_one=kind == "item" and not term)
     for index, (sentence_start, sentence_end) in enumerate(spans):
         # The first snippet includes the marker of an item.
         snippet_start = start if index == 0 else content_start + sentence_start
         snippet_end = content_start + sentence_end
         displayed_text = strip_item_marker(render_inline(text[snippet_start:snippet_end]))
-        if not displayed_text:
-            continue
-        is_lead_in = introduces_next and snippet_end == end
-        snippet = Snippet(
-            start=snippet_start,
-            end=snippet_end,
-            text=displayed_text,
-            kind=kind,
-            block_index=block_index,
-            is_lead_in=is_lead_in,
-        )
-        snippet.term = term
-        snippet.label = "" if index == 0 and has_own_term else term
-        if _QUOTED_ITEM_PATTERN.match(text, snippet_start, snippet_end):
-            snippet.kind = "item"
-        yield snippet
+        if displayed_text:
+            is_quoted_item = _QUOTED_ITEM_PATTERN.match(text, snippet_start, snippet_end) is not None
+            yield Snippet(
+                start=snippet_start,
+                end=snippet_end,
+                text=displayed_text,
+                kind="item" if is_quoted_item else kind,
+                block_index=block_index,
+                label="" if index == 0 and has_own_term else term,
+                term=term,
+                is_lead_in=introduces_next and snippet_end == end,
+            )
+
+
+def _split_statements(content: str, language: str | None, *, can_be_one: bool) -> list[tuple[int, int]]:
+    """Return the spans of the sentences in a paragraph or list item (``content``) that become snippets.
+
+    A question in bold at the beginning is one span, and so is a yes or no with the sentence after it. With
+    ``can_be_one``, a few short sentences are one span too. ``language`` decides where sentences end.
+    """
+    spans = list(split_sentences(content, language))
+    question = _BOLD_QUESTION_PATTERN.match(content)
+    if question is not None:
+        later_spans = [(max(start, question.end()), end) for start, end in spans if end > question.end()]
+        spans = [question.span(), *later_spans]
+    spans = _join_short_answers(content, list(_split_quoted_items(content, spans)))
+    is_one = can_be_one and question is None and _is_one_statement(content, spans)
+    return [(spans[0][0], spans[-1][1])] if is_one else spans
 
 
 def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

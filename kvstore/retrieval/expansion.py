@@ -119,9 +119,9 @@ def _select_steps(
         if len(steps) <= limit:
             return steps, False
     # All roots here are equally near.
-    root_path: set[WalkStep] = set()
+    root_path: set[WalkStep] = set()  # the steps from the start of the walk to the first root by name
     path_step = min(roots, key=lambda step: forest.get_key(step.node), default=None)
-    while path_step is not None:  # from the root back to the node at which the walk started
+    while path_step is not None:
         root_path.add(path_step)
         path_step = first_steps.get(path_step.via)
     if len(root_path) > limit:
@@ -155,7 +155,7 @@ def _iter_forest_relatives(
 
 
 class _AbstractStep(NamedTuple):
-    """A step of a walk from abstract to abstract.
+    """A step of a walk from abstract to abstract: the ``abstract`` (an id) that it leads to.
 
     ``level`` is the number of steps from the start, negative for a walk up. ``via`` is the label of the abstract before
     the step.
@@ -201,17 +201,8 @@ def _iter_abstract_relatives(
             if len(documents) == _MAX_DOCUMENTS:
                 continue
             documents.add(document.id)
-        shown_abstracts.add(address.abstract)
-        label = format_abstract_label(state, address.abstract)
-        yield Relative(
-            entity=display_name,
-            tree=document.key,
-            level=0,
-            relative=label,
-            via="",
-            text=state.abstracts.read_text(address.record),
-        )
-        queue = [step for sign in level_signs for step in _list_steps(address.record, sign, label)]
+        # A breadth-first walk from the abstract that names the entity, whose own step has level 0.
+        queue = [_AbstractStep(address.abstract, level=0, via="")]
         while queue:
             step = queue.pop(0)
             if abs(step.level) > depth or step.abstract in shown_abstracts:
@@ -227,7 +218,8 @@ def _iter_abstract_relatives(
                 via=step.via,
                 text=state.abstracts.read_text(record),
             )
-            queue += _list_steps(record, step.level - 1 if step.level < 0 else step.level + 1, label)
+            signs = level_signs if step.level == 0 else [-1 if step.level < 0 else 1]
+            queue += [next_step for sign in signs for next_step in _list_steps(record, step.level + sign, label)]
 
 
 def format_abstract_label(state: State, abstract: int) -> str:

@@ -124,10 +124,10 @@ class _Fusion(NamedTuple):
 def _fuse_results(query: Query, results: Sequence[_StrategyResult]) -> _Fusion:
     """Return the fusion of the first ``_NUM_FUSED`` hits of each result by reciprocal rank (RRF).
 
-    Hits of lower ranks are appended. Identical hits from several results are one hit. The id of a hit is its chunk id
-    or, if it is not a single chunk, a negative number. Equal scores are ordered by document key and position.
+    Hits of lower ranks are appended. Identical hits from several results are one hit. Equal scores are ordered by
+    document key and position.
     """
-    # In reverse order, so that the first of identical hits replaces the others.
+    # The distinct hits: in reverse order, so that the first of identical hits replaces the others.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
     hit_ids = {
         key: _find_chunk_id(query, hit) if hit.kind == "chunk" else -number

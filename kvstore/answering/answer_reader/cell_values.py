@@ -231,14 +231,7 @@ def _parse_number(cell: str) -> _CellValue | None:
     if unit in CURRENCIES and word == "m":  # $2m
         number *= 1e6
     base_unit, factor = _FACTORS.get(unit, (unit, 1.0))
-    number *= factor
-    # Add the parts in smaller units: "30 min" in "1 h 30 min", and also "30" in "1 h 30".
-    while factor != 1.0 and (part := _PART_PATTERN.match(text_after)):
-        part_unit = find_unit(part["unit"].lower()) if part["unit"] else "minute" if unit == "hour" else ""
-        part_base, part_factor = _FACTORS.get(part_unit, ("", factor))
-        if part_base != base_unit or part_factor >= factor:
-            break
-        number, factor, text_after = number + part_factor * float(part["number"]), part_factor, text_after[part.end() :]
+    number, text_after = _add_smaller_parts(number * factor, unit, text_after)
     rate = _RATE_PATTERN.match(text_after)
     is_fraction = rate is None and text_after[:1] in (":", "/") and text_after[1:2].isdigit()
     if is_fraction or text_after[:1].isalnum():  # "1/2", "1e6"
@@ -249,6 +242,22 @@ def _parse_number(cell: str) -> _CellValue | None:
     if not base_unit and YEAR_PATTERN.fullmatch(match["number"]) and not (match["multiplier"] or match["sign"]):
         base_unit = CALENDAR_YEAR
     return _CellValue(number, base_unit if is_known else "", _get_rate_unit(rate), match["range"] is not None)
+
+
+def _add_smaller_parts(number: float, unit: str, text: str) -> tuple[float, str]:
+    """Add the parts in smaller units at the start of a text to a number; return the sum, and the text after the parts.
+
+    ``number`` is in base units, and was written with ``unit``. The text after it is " 30 min" in "1 h 30 min", or " 30"
+    in "1 h 30".
+    """
+    base_unit, factor = _FACTORS.get(unit, (unit, 1.0))
+    while factor != 1.0 and (part := _PART_PATTERN.match(text)):
+        part_unit = find_unit(part["unit"].lower()) if part["unit"] else "minute" if unit == "hour" else ""
+        part_base, part_factor = _FACTORS.get(part_unit, ("", factor))
+        if part_base != base_unit or part_factor >= factor:
+            break
+        number, factor, text = number + part_factor * float(part["number"]), part_factor, text[part.end() :]
+    return number, text
 
 
 def _get_rate_unit(rate: re.Match[str] | None) -> str:

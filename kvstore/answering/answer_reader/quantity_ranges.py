@@ -196,10 +196,11 @@ def _make_closed_range(text: str, first: Quantity, last: Quantity) -> _Range | N
         lower, upper = upper, lower
     between = text[first.unit_end : last.start]
     first_field, last_field = (_search_before(_FIELD_PATTERN, text, end) for end in (first.start, last.start))
+    # "min: 3; max: 7"
     if first_field and last_field and first_field["at_least"] and last_field["at_most"] and between.count(";") == 1:
         start, end = first_field.start("name"), last.end + (text[last.end : last.end + 1] == '"')
         return _Range(start, end, lower, upper, unit, (text[:start], "fields"), _format_label(first_field))
-    opening = _search_before(_OPENING_PATTERN, text, first.start)
+    opening = _search_before(_OPENING_PATTERN, text, first.start)  # "from" or "between"
     connector = _CONNECTOR_PATTERN.fullmatch(between)
     if connector is None or (connector["conjunction"] and not (opening and opening["between"])):
         return None
