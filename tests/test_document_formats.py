@@ -504,6 +504,17 @@ def test_a_number_in_a_sheet_has_its_unit_and_leading_zeros(value: float, number
     assert row.meta["amount"] == value  # still a number, for conditions such as ``amount > 5``
 
 
+def test_the_exponent_of_a_number_in_a_sheet_is_not_padded_with_zeros() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["name", "amount"], ["A", 1.5e-7]):
+        workbook.active.append(row)
+    workbook.active["B2"].number_format = '"$"0.00000000'
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert read_one(stream.getvalue(), "a.xlsx").text.endswith("| A | $1.5e-07 |\n")
+
+
 def test_a_duration_in_a_sheet_is_read_as_hours_and_minutes() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     workbook = openpyxl.Workbook()

@@ -70,7 +70,7 @@ _WRAPPER_TAGS = frozenset(
 
 class DocxBody:
     """The body of one python-docx document; ``title`` is the first paragraph styled as title or level-one heading.
-    A *note* is a footnote or an endnote. A *numbering* has the number format and the counter of each level of a list.
+    A *note* is a footnote or an endnote. ``_numbering`` makes the labels of numbered headings and list items.
     """
 
     def __init__(self, document: Any) -> None:

@@ -1,5 +1,4 @@
 """The labels of numbered paragraphs in a Word document: ``4.2`` before a heading, ``(a)`` before an item.
-
 A file has no labels. A paragraph names a *list* (``w:num``) and a level of it, from 0; the list refers to a
 *definition* (``w:abstractNum``) with the format of each level.
 
@@ -43,7 +42,9 @@ class ListLevel(NamedTuple):
 
 
 class ListNumbering:
-    """Numbers the paragraphs of one document. Lists with the same definition share their counters, as in Word."""
+    """A counter of the numbered paragraphs of one document, which makes their labels.
+    Lists with the same definition share their counters, as in Word.
+    """
 
     def __init__(self, numbering: Any | None) -> None:
         """Read the definitions and lists of a numbering part, given its root element; None if a file has none."""

@@ -1,4 +1,5 @@
 """XLSX: the sheets of an Excel workbook, as rows of texts.
+The *number format* of a cell, such as ``0.0%`` or ``[$€-407]0.00``, is the form in which Excel shows its number.
 
 In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet. Of number
 formats, percentages are read, and on request units such as ``€`` and leading zeros. Formulas yield their saved values;
@@ -26,8 +27,8 @@ from .xml_tree import parse_xml
 
 _NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _STYLES_PART = "xl/styles.xml"
-#: The parts of a number format that stand for themselves: quoted text, and the character after a backslash, or after
-#: the marks for a blank and for a repetition (ECMA-376, 18.8.31).
+#: The literal parts of a number format: quoted text, and the character after a backslash, or after the marks for a
+#: blank and for a repetition (ECMA-376, 18.8.31).
 _LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
 #: A blank of the width of a character, a character that fills the cell, a color and a condition, but no currency.
 _LAYOUT_PATTERN = re.compile(r"[_*].|\[(?!\$)[^\]]*\]")
@@ -46,10 +47,10 @@ _NUM_CACHED_FORMATS = 256
 
 
 class _NumberFormat(NamedTuple):
-    """The parts of a number format that are read.
+    """The parts of a number format that are read: the unit before or after the number, and its minimum digits.
 
-    A unit is before or after the number, or empty. ``num_digits`` is the least number of digits before the point, and
-    ``num_decimals`` of those after it, which only a fraction of a unit has.
+    ``num_digits`` is the minimum number of digits before the point. ``num_decimals`` is that of the digits after it, if
+    the number is not whole.
     """
 
     unit_before: str
@@ -163,7 +164,7 @@ def _apply_number_format(value: float, number_format: str) -> str:
     """
     parts = _parse_number_format(number_format)
     whole, point, decimals = _format_value(abs(value)).partition(".")
-    if decimals:
+    if decimals and "e" not in decimals:  # not 1.5e-07
         decimals = decimals.ljust(parts.num_decimals, "0")
     text = parts.unit_before + whole.zfill(parts.num_digits) + point + decimals + parts.unit_after
     return f"-{text}" if value < 0 else text
@@ -171,7 +172,8 @@ def _apply_number_format(value: float, number_format: str) -> str:
 
 @lru_cache(maxsize=_NUM_CACHED_FORMATS)
 def _parse_number_format(number_format: str) -> _NumberFormat:
-    """Return the parts of a number format of Excel that are read; empty parts for a format without any. Cached."""
+    """Return the unit and the minimum digits of a number format of Excel; empty parts for a format without any."""
+    # The formats of negative numbers and of zero follow after semicolons.
     positive_format = _LAYOUT_PATTERN.sub("", number_format[:_MAX_FORMAT].partition(";")[0])
     quoted_format = _ESCAPED_PATTERN.sub(r'"\1"', _CURRENCY_PATTERN.sub(r'"\1"', positive_format))
     match = _NUMBER_PATTERN.fullmatch(quoted_format)
