@@ -163,8 +163,7 @@ class Changes:
     def _introduce_names(self, pending: PendingChanges, names: NameChanges) -> None:
         """Add the names that new facts and documents make known to ``names``.
 
-        Also counts the names of facts as introductions (statements that make a name known). The names of a document are
-        counted when it is stored.
+        Also counts the introductions of facts. Those of a document are counted when it is stored.
         """
         for fact, _, value in pending.list_stated_facts():
             introduced_names = [] if value is None else fact.list_introductions(value)
@@ -180,12 +179,9 @@ class Changes:
     ) -> None:
         """Write a new document, its introductions and its relations, and link it to the names in it.
 
-        An introduction makes a name known, in one spelling and of one kind. The record of the name's entity has a slot
-        for each spelling and kind, which counts their introductions in all documents; ``names`` has the slots. ``ids``
-        has the entities of the introduced names, by key (normal form).
-
-        To link a document is to find all known names in its text and to record where they occur. If linking is
-        deferred (:class:`.UnlinkedDocuments`), the document is only added to those that are linked later.
+        ``ids`` has the entities of the introduced names, by key (normal form). ``names`` has their slots: the record of
+        an entity has a slot for each spelling and kind, which counts these introductions in all documents. If linking
+        is deferred (:class:`.UnlinkedDocuments`), the document is only added to those that are linked later.
         """
         extracted = new_document.extracted
         record, sections = self._contents.store(new_document)
@@ -296,7 +292,7 @@ class Changes:
     ) -> None:
         """Remove a stated fact, such as an edge or the triples of a document; do nothing if its ``value`` is None.
 
-        The fact made the names in it known (introduced them), so each of these names loses one introduction.
+        The fact introduced the names in it, so each of these names loses one introduction.
         """
         if value is None:
             return
@@ -343,8 +339,7 @@ class Changes:
     def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the records of changed names, remove names without an introduction, and link new names to older chunks.
 
-        An introduction is a statement that makes a name known. Returns the entities of the names that the changes
-        introduce, new or not, by key (normal form).
+        Returns the entities of the names that the changes introduce, new or not, by key (normal form).
         """
         linker.flush()  # so that the filter has the current addresses of the names to remove
         removed_names = names.find_unintroduced()

@@ -380,7 +380,7 @@ class Linker:
         """Yield the index of each new name that may occur in stored chunks, with the ids of these chunks, ascending.
 
         A chunk is a candidate if its text, title and headings contain all words of the name, in any order. The
-        fingerprints of recently stored texts rule out some of these.
+        fingerprints (Bloom filters) of recently stored texts rule out some of these.
         """
         postings = self._state.postings
         stemmers = open_document_stemmers(self._state.settings.stemmer, self._state.counters.languages)

@@ -68,8 +68,8 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
 def _make_value_predicate(operand: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     """Return a predicate that is true if a field's value, or any element of its list, satisfies ``operand``.
 
-    ``operand`` is a condition on a single value, and has the field. Raises ValueError for a condition that only SQL
-    can express.
+    ``operand`` is a condition on a single value of the field that it names. Raises ValueError for a condition that only
+    SQL can express.
     """
     match operand:
         case Compare(field, operator, value, same_kind=True):

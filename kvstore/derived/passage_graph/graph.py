@@ -372,27 +372,13 @@ class GraphWriter(ViewWriter, PassageGraph):
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
             removed_edges, added_edges = self._removed_edges.get(entity, []), self._added_edges.get(entity, [])
-            has_list = degree & SEVERAL_FLAG
-            only_edge = 0 if has_list else degree & PAYLOAD_MASK  # 0: the degree itself contains no chunk
-            is_without_chunks = not has_list and not only_edge
-            # Two frequent cases first: a new name in one chunk, and a name whose only chunk is removed.
-            if is_without_chunks and not removed_edges and len(added_edges) <= 1:
-                degrees[entity] = added_edges[0] if added_edges else 0
-                continue
-            if not added_edges and not has_list and removed_edges == [only_edge]:
-                degrees[entity] = 0
-                continue
             removed_edges.sort()
             added_edges.sort()
-            if has_list or (is_without_chunks and not removed_edges):  # change the list, or create one for a new name
+            if degree & SEVERAL_FLAG:
                 lists[entity] = removed_edges, added_edges
-                if not has_list:
-                    degrees[entity] = encode_degree(len(added_edges), count_informative(added_edges))
                 continue
-            old_edges = {only_edge} if only_edge else set[int]()
-            if not old_edges.issuperset(removed_edges):
-                raise _make_chunk_error(entity)
-            new_edges = sorted(old_edges.difference(removed_edges).union(added_edges))
+            only_edge = degree & PAYLOAD_MASK  # 0: the entity has no chunk
+            new_edges = _change_only_edge(entity, only_edge, removed_edges, added_edges)
             if len(new_edges) > 1:
                 lists[entity] = [], new_edges
                 degrees[entity] = encode_degree(len(new_edges), count_informative(new_edges))
@@ -449,6 +435,22 @@ class GraphWriter(ViewWriter, PassageGraph):
         ranges = [(records.encode_u32(entity), records.encode_u32(entity + 1)) for entity in changes_by_entity]
         last_links = self._view.get_last_many(ENTITY_LINKS, ranges)
         return {entity: link is not None for entity, link in zip(changes_by_entity, last_links, strict=True)}
+
+
+def _change_only_edge(entity: int, only_edge: int, removed_edges: list[int], added_edges: list[int]) -> list[int]:
+    """Return the new edges, ascending, of an entity that had only one edge, or none (``only_edge`` is 0).
+
+    The edges to remove and to add are ascending. Raises CorruptionError if an edge to remove is another one.
+    """
+    # Two frequent cases first: a new name, and a name whose only chunk is removed.
+    if not only_edge and not removed_edges:
+        return added_edges
+    if removed_edges == [only_edge] and not added_edges:
+        return []
+    old_edges = {only_edge} if only_edge else set[int]()
+    if not old_edges.issuperset(removed_edges):
+        raise _make_chunk_error(entity)
+    return sorted(old_edges.difference(removed_edges).union(added_edges))
 
 
 def _make_chunk_error(entity: int) -> CorruptionError:
