@@ -7,6 +7,7 @@ filtered to one state.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -104,11 +105,8 @@ class CommunityIndex(GenerationIndex[Communities]):
         descriptions = {item for community in community_ids for item in communities.list_descriptions(community)}
         if descriptions:
             phrases.append(f"{format_count(len(descriptions), 'description')} of entities for the reports of a model")
-        counts_by_model: dict[str, int] = {}
-        for community in community_ids:
-            model_text = communities.get_written_text(community)
-            if model_text is not None:
-                counts_by_model[model_text.model] = counts_by_model.get(model_text.model, 0) + 1
+        model_texts = map(communities.get_written_text, community_ids)
+        counts_by_model = Counter(text.model for text in model_texts if text is not None)
         phrases += [f"{format_count(count, 'text')} by {model}" for model, count in sorted(counts_by_model.items())]
         return "; ".join(phrases)
 

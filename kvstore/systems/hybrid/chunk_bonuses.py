@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -133,15 +133,7 @@ class _WordPairs:
         for pair in self._weights:
             for term in pair:
                 self._pairs_by_term.setdefault(term, []).append(pair)
-        # To save time, only those words of a text are stemmed that begin like a term in the question. A term's last
-        # letter is ignored, because it can differ from the word's last letter: the words "fly" and "flies" have one
-        # term.
-        lengths = {term: max(1, min(_MAX_PREFIX, len(term) - 1)) for term in self._pairs_by_term}
-        prefixes = sorted({re.escape(term[:length]) for term, length in lengths.items()})
-        self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
-        if any(map(is_unspaced, self._pairs_by_term)):
-            # Terms of scripts without spaces are pairs of characters, which overlap; a lookahead finds all of them.
-            self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
+        self._word_pattern = _compile_word_pattern(self._pairs_by_term)
 
     def compute_proximity(self, text: str) -> float:
         """Return how close together the words of the pairs occur in a text, from 0 to 1 (all adjacent and in order).
@@ -168,3 +160,19 @@ class _WordPairs:
                     pair_scores[pair] = max(pair_scores.get(pair, 0.0), score)
             last_ends[term] = match.end(group)
         return math.fsum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight
+
+
+def _compile_word_pattern(terms: Collection[str]) -> re.Pattern[str] | None:
+    """Return a pattern that finds the words of a text that can have one of ``terms``; None if there are no terms.
+
+    A match has a group with the word only if the script has no spaces. Other words are found by the first letters of
+    the terms, so that only few words of a text are stemmed.
+    """
+    if not terms:
+        return None
+    if any(map(is_unspaced, terms)):
+        # Terms of scripts without spaces are pairs of characters, which overlap; a lookahead finds all of them.
+        return re.compile(rf"(?=({'|'.join(sorted(map(re.escape, terms)))}))")
+    # The last letter of a term is ignored, because it can differ from the word's: "fly" and "flies" have one term.
+    prefixes = {re.escape(term[: max(1, min(_MAX_PREFIX, len(term) - 1))]) for term in terms}
+    return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(prefixes))})\w*")

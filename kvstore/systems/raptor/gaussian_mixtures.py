@@ -53,23 +53,18 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
     This is the clustering of RAPTOR (section 3), with Gaussian mixtures. Raises InputError if scikit-learn is not
     installed.
     """
-    try:
-        from sklearn.mixture import GaussianMixture  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise InputError(
-            f"method = gmm needs scikit-learn; install it with {format_install('gmm')}, or use method = affinity"
-        ) from error
+    mixture_class = _require_mixture_class()
     partitions: list[Partition] = []
     second_groups: IntArray = np.empty((0, 2), np.int64)
-    # The nodes of a level are the vectors, then the centroids of the groups below; ``node_labels`` maps vectors to
-    # them.
+    # The nodes of the finest level are the vectors, and those of others the centroids of the groups below.
+    # ``node_labels`` has the node of each vector.
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))
     while len(partitions) < levels and len(nodes) > 1:
         all_nodes = np.arange(len(nodes))
-        outer_groups = _split_once(GaussianMixture, nodes, all_nodes, _CLUSTER_COUNTS)
+        outer_groups = _split_once(mixture_class, nodes, all_nodes, _CLUSTER_COUNTS)
         groups = [
-            group for members in outer_groups for group in _split_recursively(GaussianMixture, nodes, members, size)
+            group for members in outer_groups for group in _split_recursively(mixture_class, nodes, members, size)
         ]
         labels, memberships = _label_nodes(nodes, groups)
         if labels.max() + 1 == len(nodes):
@@ -80,6 +75,17 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
         partitions.append(node_labels)
         nodes = _compute_centroids(nodes, labels)
     return Mixtures(partitions, second_groups)
+
+
+def _require_mixture_class() -> Any:
+    """Import and return scikit-learn's GaussianMixture; raises InputError if the package is not installed."""
+    try:
+        from sklearn.mixture import GaussianMixture  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise InputError(
+            f"method = gmm needs scikit-learn; install it with {format_install('gmm')}, or use method = affinity"
+        ) from error
+    return GaussianMixture
 
 
 def _split_recursively(mixture_class: Any, nodes: Points, members: IntArray, size: int) -> list[IntArray]:

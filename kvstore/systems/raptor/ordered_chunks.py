@@ -60,15 +60,14 @@ class OrderedChunks:
 
         The array of unit vectors has shape (chunks, dimension).
         """
-        ordered_documents, num_chunks = _sort_documents(state)
-        chunks, starts, ends = (array("q") for _ in range(3))
-        # For each document: its number of chunks, its format, and the index of its language.
+        ordered_documents = _sort_documents(state)
+        # For each chunk: its id, its start in the document, its end in ``texts``, and the location of its vector.
+        chunks, starts, ends, blocks, rows = (array("q") for _ in range(5))
+        # For each document: its number of chunks, whether it is plain text, and the index of its language.
         counts, is_plain, languages = (array("q") for _ in range(3))
         language_indexes: dict[str | None, int] = {}
         folder = None if state.open_indexes is None else state.open_indexes.environment.path  # None: a temporary folder
         texts, vector_file = ScratchFile(folder), ScratchFile(folder)
-        vectors: Matrix = np.empty((num_chunks, state.settings.dimension), np.float32)
-        vector_locations: list[tuple[int, int]] = []  # (block, row) of the chunks whose vectors are not copied yet
         for document in ordered_documents:
             record = state.documents.get(document)
             text = state.documents.read_text(document)
@@ -77,18 +76,14 @@ class OrderedChunks:
                 texts.append(text[chunk.start : chunk.end])
                 starts.append(chunk.start)
                 ends.append(len(texts))
-                vector_locations.append((chunk.block, chunk.row))
+                blocks.append(chunk.block)
+                rows.append(chunk.row)
             chunks.extend(ids)
             counts.append(len(ids))
             is_plain.append(record.format == "text")
             language = state.find_sentence_language(document)
             languages.append(language_indexes.setdefault(language, len(language_indexes)))
-            # Copy the vectors in batches: to the array in memory, and to the file.
-            if len(vector_locations) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
-                batch = vectors[len(chunks) - len(vector_locations) : len(chunks)]
-                batch[:] = state.vectors.gather(vector_locations)
-                vector_file.append(batch.tobytes())
-                vector_locations.clear()
+        vectors = _copy_vectors(state, blocks, rows, vector_file)
         ordered_chunks = OrderedChunks(
             ids=np.frombuffer(chunks, np.int64),
             documents=np.repeat(ordered_documents, counts),
@@ -150,13 +145,20 @@ class OrderedChunks:
         return StoredSpan(int(self.documents[chunk_index]), int(self.ids[chunk_index]), offset + start, offset + end)
 
 
-def _sort_documents(state: State) -> tuple[array[int], int]:
-    """Return the ids of all documents in the order of their keys, and the total number of their chunks."""
-    keyed_documents, num_chunks = [], 0
-    for record in state.documents.scan():
-        keyed_documents.append((record.key, record.id))
-        num_chunks += record.chunk_count
-    return array("q", (document for _, document in sorted(keyed_documents))), num_chunks
+def _sort_documents(state: State) -> array[int]:
+    """Return the ids of all documents in the order of their keys."""
+    keyed_documents = sorted((record.key, record.id) for record in state.documents.scan())
+    return array("q", (document for _, document in keyed_documents))
+
+
+def _copy_vectors(state: State, blocks: array[int], rows: array[int], file: ScratchFile) -> Matrix:
+    """Append the vectors at these blocks and rows of the store to a file; return them, shape (vectors, dimension)."""
+    vectors: Matrix = np.empty((len(blocks), state.settings.dimension), np.float32)
+    for start in range(0, len(blocks), _VECTOR_BATCH_SIZE):
+        batch = slice(start, start + _VECTOR_BATCH_SIZE)
+        vectors[batch] = state.vectors.gather(list(zip(blocks[batch], rows[batch], strict=True)))
+        file.append(vectors[batch].tobytes())
+    return vectors
 
 
 class TopicSentence(NamedTuple):

@@ -71,27 +71,32 @@ def build_topic_prompt(
     if not texts:
         return None
     quotation = Quotation(texts)
-    sentence_schema = build_object_schema(
-        sources=build_array_schema({"type": "integer", "minimum": 1, "maximum": len(texts)}, len(texts)),
-        text=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS),
-    )
     messages = [
         {"role": "system", "content": f"{_TASK} {quotation.rule}"},
         {"role": "user", "content": format_numbered_texts(_EXAMPLE_TEXTS, quotation)},
         {"role": "assistant", "content": json.dumps(_EXAMPLE_ANSWER)},
         {"role": "user", "content": format_numbered_texts(texts, quotation)},
     ]
-    schema = build_object_schema(
-        title=build_text_schema(_MAX_TITLE_CHARS),
-        sentences=build_array_schema(sentence_schema, _MAX_SENTENCES),
-    )
     return StructuredPrompt(
         name="topic",
         messages=messages,
-        schema=schema,
+        schema=_build_answer_schema(len(texts)),
         check=lambda answer: _convert_answer(answer, texts, range(len(texts)), _TASK),
         answer_tokens=_ANSWER_TOKENS,
         build_retry_prompt=partial(_build_retry_prompt, topics.get(topic_id), texts),
+    )
+
+
+def _build_answer_schema(num_texts: int) -> dict[str, Any]:
+    """Return the JSON schema of a title and of sentences that cite texts by number, 1 to ``num_texts``."""
+    source_schema = {"type": "integer", "minimum": 1, "maximum": num_texts}
+    sentence_schema = build_object_schema(
+        sources=build_array_schema(source_schema, num_texts),
+        text=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS),
+    )
+    return build_object_schema(
+        title=build_text_schema(_MAX_TITLE_CHARS),
+        sentences=build_array_schema(sentence_schema, _MAX_SENTENCES),
     )
 
 
