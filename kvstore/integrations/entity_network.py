@@ -139,13 +139,9 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     for child, parent in tree_edges:
         neighbors.setdefault(child, []).append(parent)
         neighbors.setdefault(parent, []).append(child)
-    names = _order_by_degree(neighbors, limit)
-    num_entities = len(neighbors)
+    names, num_entities = _order_by_degree(neighbors, limit), len(neighbors)
     if not neighbors:
-        ((num_entities,),) = store.execute("SELECT count(*) FROM entities")
-        max_names = -1 if limit is None else limit  # LIMIT -1 means no limit
-        query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
-        names = [name for (name,) in store.execute(query, (max_names,))]
+        names, num_entities = _load_most_mentioned(store, limit)
     selected_names = dict.fromkeys(names)  # in order, for fast look-up
     edges: dict[tuple[str, str], NetworkEdge] = {}
     selected_edges = [
@@ -160,6 +156,14 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     roots = {edge.target for edge in edges.values() if edge.is_solid} - children
     nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]  # roots are drawn as centers
     return EntityNetwork(nodes, list(edges.values()), num_omitted=max(0, num_entities - len(names)))
+
+
+def _load_most_mentioned(store: kvstore.Store, limit: int | None) -> tuple[list[str], int]:
+    """Return the ``limit`` most mentioned entities of a store (None: all), and the number of all entities."""
+    ((num_entities,),) = store.execute("SELECT count(*) FROM entities")
+    max_names = -1 if limit is None else limit  # LIMIT -1 means no limit
+    query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
+    return [name for (name,) in store.execute(query, (max_names,))], num_entities
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:

@@ -28,7 +28,7 @@ class StoreCatalog:
         self._trees: list[str] | None = None
 
     def list_tables(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of the columns of each table, by the table's name. They are cached."""
+        """Return the tables by name, each with the names of its columns. They are cached."""
         if not self._tables:
             self._tables = {
                 table.name: [column.name for column in table.columns] for table in self._get_store().tables()
@@ -36,7 +36,7 @@ class StoreCatalog:
         return self._tables
 
     def list_strategies(self) -> Mapping[str, Sequence[str]]:
-        """Return the names of the options of each strategy, by the strategy's name. They are cached."""
+        """Return the strategies by name, each with the names of its options. They are cached."""
         if not self._strategies:
             self._strategies = {strategy.name: list(strategy.options) for strategy in self._get_store().strategies()}
         return self._strategies

@@ -1,4 +1,5 @@
-"""The tools that a language model can use on a store: names, JSON arguments, text results.
+"""The tools that a language model, the *client*, can use on a store: names, JSON arguments, text results. The result of
+some tools is also JSON data.
 
 In: a store, and the limits set by its owner (write access, a condition on documents, tokens per result). Out: the
 tools, and the text and data of each call.
@@ -382,10 +383,7 @@ class StoreTools:
         )
 
     def read_text(self, key: str) -> str:
-        """Return the whole text of a document, quoted.
-
-        Raises DocumentNotFoundError if it does not exist or does not satisfy the condition of the tools.
-        """
+        """Return the whole text of a document, quoted. Raises DocumentNotFoundError if it is missing or not allowed."""
         document = self._session.get(key) if self._select_allowed([key]) else None
         if document is None:
             raise DocumentNotFoundError(f"there is no document {quote_argument(key)} here")

@@ -1,4 +1,5 @@
-"""Export of a BERT model to ONNX from its weights, without torch.
+"""Export of a BERT model to ONNX from its weights, without torch. The *graph* of a model is its operations in ONNX. In
+a *quantized* graph, linear layers multiply bytes instead of floating-point numbers.
 
 In: the folder of a sentence-transformers model (``modules.json``, ``config.json``, ``model.safetensors``,
 ``tokenizer.json``) whose network is BERT (Devlin et al., "BERT", NAACL 2019) and whose vector is the mean of the

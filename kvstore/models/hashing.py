@@ -1,4 +1,5 @@
-"""The hashing embedder: no model, no dependency, and low quality.
+"""The hashing embedder: no model, no dependency, and low quality. A *feature* is a word, or a letter trigram of a word.
+Its hash selects the component of the vector to which it adds its weight, and the sign.
 
 In: texts. Out: signed sums of hashed features (feature hashing: Weinberger et al., "Feature Hashing for Large Scale
 Multitask Learning", ICML 2009, section 2): each word, and the letter trigrams of each word, so that *vacuum* and

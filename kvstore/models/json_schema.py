@@ -1,9 +1,9 @@
-"""Parsing a language model's answer as JSON and validating it against a JSON Schema.
+"""Parsing a language model's answer as JSON and validating it against a JSON Schema. Errors are ValueErrors whose text
+is sent to the model.
 
 In: a text, and a schema of the keywords that structured answers need: ``type``, ``properties``, ``required``,
 ``additionalProperties`` (false), ``items``, ``enum``, ``minItems``, ``maxItems``, ``minLength``, ``maxLength``,
-``minimum`` and ``maximum`` (JSON Schema 2020-12, Validation, section 6). Out: the value. Errors are ValueErrors whose
-text is sent to the model that wrote the answer.
+``minimum`` and ``maximum`` (JSON Schema 2020-12, Validation, section 6). Out: the value.
 """
 
 from __future__ import annotations

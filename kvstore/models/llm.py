@@ -262,19 +262,7 @@ class LanguageModel:
         the newer name of "max_tokens". Raises ModelError, and PromptTooLongError if the prompt does not fit into the
         model's context.
         """
-        payload: dict[str, Any] = {
-            "model": self.name,
-            "messages": [dict(message) for message in messages],
-            "stream": True,
-        }
-        fields = dict(optional_fields)
-        if self._context_tokens is not None:  # a quarter of the context is left for the answer
-            fields["max_tokens"] = min(fields["max_tokens"], self._context_tokens // 4)
-        if "max_tokens" in self._rejected_fields:
-            fields[_NEW_LIMIT_FIELD] = fields["max_tokens"]
-        payload |= {
-            name: value for name, value in fields.items() if value is not None and name not in self._rejected_fields
-        }
+        payload = self._build_payload(messages, optional_fields)
         try:
             return self._endpoint.exchange("chat/completions", payload, self._read_first_piece)
         except ModelError as problem:
@@ -283,14 +271,34 @@ class LanguageModel:
                 raise
             if _CONTEXT_PATTERN.search(message):
                 raise _build_prompt_error(message) from None
-            # "response_format" is not listed, because the caller must change it. The name that contains "max_tokens"
-            # comes before it.
+            # "response_format" is not listed, because the caller must change it.
             names = ("temperature", _NEW_LIMIT_FIELD, "max_tokens", "stream_options")
             rejected_field = next((name for name in names if name in payload and name in message), None)
             if rejected_field is None:
                 raise
         self._rejected_fields.add(rejected_field)
         return self._open_stream(messages, optional_fields)
+
+    def _build_payload(self, messages: Sequence[Message], optional_fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON of a request, with those of ``optional_fields`` that are not None and not rejected.
+
+        A quarter of the context, if its size is known, is left for the answer. ``max_tokens`` has its newer name if the
+        model rejects the old one.
+        """
+        fields = dict(optional_fields)
+        if self._context_tokens is not None:
+            fields["max_tokens"] = min(fields["max_tokens"], self._context_tokens // 4)
+        if "max_tokens" in self._rejected_fields:
+            fields[_NEW_LIMIT_FIELD] = fields["max_tokens"]
+        accepted_fields = {
+            name: value for name, value in fields.items() if value is not None and name not in self._rejected_fields
+        }
+        return {
+            "model": self.name,
+            "messages": [dict(message) for message in messages],
+            "stream": True,
+            **accepted_fields,
+        }
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
         """Return the stream of a reply and an iterator over its texts; the first is already read.

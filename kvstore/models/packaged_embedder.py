@@ -1,9 +1,9 @@
-"""The default embedder: all-MiniLM-L6-v2 with weights of 8 bits, which are part of kvstore.
+"""The default embedder: all-MiniLM-L6-v2 with weights of 8 bits, which are part of kvstore. A store records their
+*digest*, the beginning of a SHA-256, because other weights give other vectors.
 
 In: texts; the model reads the first 256 tokens. Out: its vectors, scaled to length 1. ``tools/quantize_embedder.py``
-made the files in ``minilm`` from the original weights. Their digest is checked when they are loaded, and a store
-records it, because other weights give other vectors. onnxruntime runs the model; nothing is downloaded or exported.
-Missing packages and damaged files raise EmbedderError.
+made the files in ``minilm`` from the original weights. Their digest is checked when they are loaded. onnxruntime runs
+the model; nothing is downloaded or exported. Missing packages and damaged files raise EmbedderError.
 
 Source: Wang et al., "MiniLM", NeurIPS 2020, tuned on a billion sentence pairs; Apache License 2.0.
 """

@@ -1,7 +1,4 @@
-"""Texts that arrive piece by piece, with a result at their end.
-
-In: a generator of pieces that returns a result. Out: the pieces, and the result after the last piece.
-"""
+"""Texts that arrive piece by piece from a generator, which returns a result after the last piece, such as an answer."""
 
 from __future__ import annotations
 

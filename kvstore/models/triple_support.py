@@ -119,18 +119,30 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
             is_known=title_names_subject or previous_names_subject,
             is_titled=title_names_subject,
         )
-        relation_spans = sentence.find_spans(triple.relation_stems, _MAX_RELATION_WORDS)
-        object_spans = sentence.find_spans(object_stems, len(object_stems) + _MAX_SUBJECT_GAP)
-        for subject_span, object_span in product(subject_spans, object_spans):
-            if subject_span.first <= object_span.last and object_span.first <= subject_span.last:
-                continue  # they overlap
-            if not source.is_english:
-                is_stated = subject_span < object_span
-            else:
-                is_stated = _expresses_triple(sentence, triple, subject_span, relation_spans, object_span)
-            if is_stated:
-                return
+        if _states_triple(sentence, triple, subject_spans, is_english=source.is_english):
+            return
     raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
+
+
+def _states_triple(
+    sentence: OrderedSentence, triple: _ParsedTriple, subject_spans: Sequence[WordSpan], *, is_english: bool
+) -> bool:
+    """True if a sentence states a triple whose subject is at one of ``subject_spans``.
+
+    In languages other than English, it does if an object follows a subject.
+    """
+    relation_spans = sentence.find_spans(triple.relation_stems, _MAX_RELATION_WORDS)
+    object_spans = sentence.find_spans(triple.object_stems, len(triple.object_stems) + _MAX_SUBJECT_GAP)
+    for subject_span, object_span in product(subject_spans, object_spans):
+        if subject_span.first <= object_span.last and object_span.first <= subject_span.last:
+            continue  # they overlap
+        if not is_english:
+            is_stated = subject_span < object_span
+        else:
+            is_stated = _expresses_triple(sentence, triple, subject_span, relation_spans, object_span)
+        if is_stated:
+            return True
+    return False
 
 
 def _expresses_triple(

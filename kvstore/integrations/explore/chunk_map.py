@@ -173,11 +173,18 @@ class ChunkMap:
         status = None if kind is None else next((status for status in store.indexes() if status.kind == kind), None)
         groups = self._groups.get((coloring, status))
         if groups is None:
-            is_built = kind is None or kind in list_built_indexes(store)
-            label_chunks = _LABELERS.get(coloring) if is_built else None  # without the index, it is a metadata field
-            labels = _label_by_field(store, self, coloring) if label_chunks is None else label_chunks(store, self)
-            groups = self._groups[coloring, status] = _group_labels(labels)
+            groups = self._groups[coloring, status] = _group_labels(self._label_chunks(store, coloring))
         return groups
+
+    def _label_chunks(self, store: kvstore.Store, coloring: str) -> list[str | None]:
+        """Return the label of each chunk in a coloring; None for a chunk without a label.
+
+        If the index of ``topic`` or ``community`` is not built, this is the name of a metadata field.
+        """
+        kind = INDEX_KINDS.get(coloring)
+        is_built = kind is None or kind in list_built_indexes(store)
+        label_chunks = _LABELERS.get(coloring) if is_built else None
+        return _label_by_field(store, self, coloring) if label_chunks is None else label_chunks(store, self)
 
 
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:

@@ -45,10 +45,7 @@ def build_content(request: PageRequest) -> PageContent:
     store, question = request.store, request.get_text("q")
     default_strategy = get_default_strategy(store)
     strategy_names = [strategy.name for strategy in store.strategies()]
-    chosen_names = [name for name in request.get_texts("using") if name]
-    unknown_names = [name for name in chosen_names if name not in strategy_names]
-    if unknown_names:
-        raise InputError(f"there is no strategy {unknown_names[0][:40]!r}; strategies are {', '.join(strategy_names)}")
+    chosen_names = _get_chosen_strategies(request, strategy_names)
     # The default comes first: the others are compared with it.
     strategies = sorted(
         chosen_names or strategy_names, key=lambda name: (name != default_strategy, strategy_names.index(name))
@@ -73,6 +70,15 @@ def build_content(request: PageRequest) -> PageContent:
     except (InputError, StatementError) as error:
         return request.report_invalid(content, error)
     return content | {"columns": list(columns) if request.as_data else columns}
+
+
+def _get_chosen_strategies(request: PageRequest, strategy_names: Sequence[str]) -> list[str]:
+    """Return the strategies that a request names with ``using``; raises InputError if one is not in the store."""
+    chosen_names = [name for name in request.get_texts("using") if name]
+    unknown_names = [name for name in chosen_names if name not in strategy_names]
+    if unknown_names:
+        raise InputError(f"there is no strategy {unknown_names[0][:40]!r}; strategies are {', '.join(strategy_names)}")
+    return chosen_names
 
 
 def _iter_columns(

@@ -215,10 +215,7 @@ def _split_into_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[By
 
 
 def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequence[ByteSpan]) -> int:
-    """Return the index of the part of the document to show: the requested part, else the part with the first mark.
-
-    The default is 0.
-    """
+    """Return the index of the part to show: the requested part, else the part with the first mark, else 0."""
     if request.get_text("part"):
         return request.get_number("part", 0, maximum=len(parts) - 1)
     return _find_part(min(start for start, _ in marks), parts) if marks else 0

@@ -157,7 +157,7 @@ _TOKEN_FORM = (
 
 
 def _render_page(title: str, main: str, head: str = "") -> str:
-    """Return a page as HTML; ``title`` and ``main``, and ``head`` (further elements of the head), are HTML."""
+    """Return an HTML page with a title, the content ``main``, and further elements of its ``head``; all are HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
