@@ -20,7 +20,7 @@ from kvstore.retrieval.evidence import ChunkReadRequest, Trace
 from kvstore.structures.ranking import best, sort_chunks
 from kvstore.structures.read_requests import BatchedReader
 from kvstore.structures.state import State
-from kvstore.structures.vectors.vectors import compute_row_cosines
+from kvstore.structures.vectors.vectors import cosines
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import bench_reads
@@ -211,7 +211,7 @@ def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
         stored = list(state.chunks.scan())
         chunks = np.array([chunk for chunk, _ in reversed(stored)], np.uint64)
         matrix = state.vectors.gather([(record.block, record.row) for _, record in reversed(stored)])
-        assert compute_cosines(state, chunks, vector).tobytes() == compute_row_cosines(matrix, vector).tobytes()
+        assert compute_cosines(state, chunks, vector).tobytes() == cosines(matrix, vector).tobytes()
 
     def count_vectors_in_memory() -> int:
         vectors = store._session.store.open_indexes.vectors.vectors

@@ -21,7 +21,7 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.overview import parse_summary_request
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
-from ..structures.vectors.vectors import compute_row_cosines
+from ..structures.vectors.vectors import cosines
 from ..text.languages import detect_question_language, is_latin
 from ..text.words import is_unspaced
 
@@ -476,8 +476,8 @@ class Asker:
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
             """Return for each text its cosine with the question, and with the question without its names."""
             vectors = self.embed(texts)
-            question_cosines = compute_row_cosines(vectors, query.vector)
-            rest_cosines = compute_row_cosines(vectors, rest_vector)
+            question_cosines = cosines(vectors, query.vector)
+            rest_cosines = cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
         return SnippetScorer(query.question, language, rarities, stem, embedder, compute_similarities)

@@ -13,7 +13,7 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
 from ..structures.read_requests import ReadRequest
 from ..structures.state import State
-from ..structures.vectors.vectors import Ids, Matrix, Vector, compute_row_cosines
+from ..structures.vectors.vectors import Ids, Matrix, Vector, cosines
 from .query import Query
 
 
@@ -59,13 +59,13 @@ def compute_cosines(state: State, chunks: Ids, vector: Vector) -> npt.NDArray[np
     # Vectors are cached in memory only for states of a store that keeps its indexes open.
     vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.vectors
     if vector_cache is None:
-        return compute_row_cosines(_read_vectors(state, chunks), vector)
+        return cosines(_read_vectors(state, chunks), vector)
     matrix, is_cached = vector_cache.get_many(chunks)
     if is_cached.all():
-        return compute_row_cosines(matrix, vector)
+        return cosines(matrix, vector)
     values = np.empty(len(chunks), np.float32)
-    values[is_cached] = compute_row_cosines(matrix, vector)
-    values[~is_cached] = compute_row_cosines(_read_vectors(state, chunks[~is_cached]), vector)
+    values[is_cached] = cosines(matrix, vector)
+    values[~is_cached] = cosines(_read_vectors(state, chunks[~is_cached]), vector)
     return values
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...structures.names.entities import Entities
 from ...structures.vectors.hnsw import HnswGraph
-from ...structures.vectors.vectors import Matrix, Vector, compute_row_cosines
+from ...structures.vectors.vectors import Matrix, Vector, cosines
 
 #: The minimum number of candidates kept during a search.
 MIN_CANDIDATES = 64
@@ -83,7 +83,7 @@ class Synonyms:
         while True:
             rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)
             # The graph only proposes rows: their cosines are computed exactly, as for chunks.
-            scores = compute_row_cosines(self._index.vectors[rows], vector).tolist()
+            scores = cosines(self._index.vectors[rows], vector).tolist()
             pairs = self._select_existing(list(zip(self._index.entities[rows].tolist(), scores, strict=True)))
             if len(pairs) >= max_names or len(rows) < num_candidates:
                 return self._sort_pairs(pairs)[:max_names]

@@ -18,7 +18,7 @@ from ...arguments import Option, format_count
 from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from ...structures.state import State
 from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DELETED_SHARE, CodedRows, HnswBuilder, HnswGraph
-from ...structures.vectors.vectors import Matrix, compute_row_cosines
+from ...structures.vectors.vectors import Matrix, cosines
 from .synonym_graph import MIN_CANDIDATES, EntityIds, SynonymGraph, Synonyms
 
 #: Names embedded, and names added to the graph, between two reports of progress.
@@ -178,7 +178,7 @@ def _find_near_rows(
     """
     other_rows = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
     # The graph only proposes rows: their cosines are computed exactly.
-    scores = compute_row_cosines(vectors[other_rows], vectors[row])
+    scores = cosines(vectors[other_rows], vectors[row])
     order = np.lexsort((other_rows, -scores))
     other_rows, scores = other_rows[order], scores[order]
     is_synonym = (scores >= similarity) & (other_rows != row) & (entities[other_rows] != 0)

@@ -22,7 +22,7 @@ from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
 from ..vectors.vector_cache import CoveredRange, VectorBatch, VectorCache, VectorCacheContent, find_covered_stop
-from ..vectors.vectors import Ids, Matrix, compute_row_cosines
+from ..vectors.vectors import Ids, Matrix, cosines
 from .index import Indexes, IndexRecord
 from .index_reading import bind_index, reject_file
 from .vector_index import VECTOR_INDEX, ChunkSegments
@@ -105,18 +105,18 @@ def _select_rerank_candidates(state: State, candidates: Sequence[NearCodes], top
     the difference between both.
     """
     labels = np.concatenate([near_codes.labels for near_codes in candidates])
-    cosines = np.concatenate([near_codes.cosines for near_codes in candidates])
+    approximate_cosines = np.concatenate([near_codes.cosines for near_codes in candidates])
     scales = np.concatenate([near_codes.scales for near_codes in candidates])
-    order = np.argsort(-cosines, kind="stable")
+    order = np.argsort(-approximate_cosines, kind="stable")
     max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))
     locations: dict[int, tuple[int, int]] = {}
     min_cosine = -np.inf
     for portion in _iter_portions(order, top):
-        if cosines[portion[0]] < min_cosine:
+        if approximate_cosines[portion[0]] < min_cosine:
             break
         chunks = labels[portion].tolist()
         for chunk, cosine, record in zip(
-            chunks, cosines[portion].tolist(), state.chunks.find_many(chunks), strict=True
+            chunks, approximate_cosines[portion].tolist(), state.chunks.find_many(chunks), strict=True
         ):
             if record is not None and cosine >= min_cosine:
                 locations[chunk] = record.block, record.row
@@ -243,9 +243,9 @@ def find_nearest(
     for ids, matrix in batches:
         if allowed is not None:
             rows = np.flatnonzero(allowed.get_chunk_mask(ids))
-            ids, scores = ids[rows], compute_row_cosines(matrix, query, rows)
+            ids, scores = ids[rows], cosines(matrix, query, rows)
         else:
-            scores = compute_row_cosines(matrix, query)
+            scores = cosines(matrix, query)
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
             cut_index = len(best_scores) - top  # the position of the lowest of the top scores, in ascending order

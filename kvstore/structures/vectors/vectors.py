@@ -457,7 +457,7 @@ class VectorWriter(Vectors):
         yield from super().scan()
 
 
-def compute_row_cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = None) -> Matrix:
+def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = None) -> Matrix:
     """Return the cosines between a unit vector and the unit rows of a matrix: the given ``rows``, or all (None).
 
     The bits of a cosine do not depend on the position of its row or on the other rows.

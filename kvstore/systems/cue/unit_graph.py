@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...retrieval.lexical_search import TermWeights
 from ...retrieval.query import Query
 from ...structures.derived_parts import split_vector_id
-from ...structures.vectors.vectors import Matrix, Vector, compute_row_cosines
+from ...structures.vectors.vectors import Matrix, Vector, cosines
 from ...text.words import count_chunk_terms
 from .unit_requests import (
     EntityUnitsRequest,
@@ -197,7 +197,7 @@ class UnitGraph:
         ``rows`` are the row numbers of the units in this graph.
         """
         # The function is named after its result for vectors of length 1.
-        return compute_row_cosines(self.vectors[rows], vector).astype(np.float64)
+        return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:
         """Store the entities that units mention: a group for each unit's row."""
@@ -218,5 +218,5 @@ class UnitGraph:
         self.vectors = np.concatenate((self.vectors, batch.vectors))
         squared_norms = np.einsum("ij,ij->i", batch.vectors, batch.vectors).astype(np.float64)
         self.squared_norms = np.concatenate((self.squared_norms, squared_norms))
-        cosines = compute_row_cosines(batch.vectors, self._query.vector).astype(np.float64)
-        self.cosines = np.concatenate((self.cosines, cosines))
+        batch_cosines = cosines(batch.vectors, self._query.vector).astype(np.float64)
+        self.cosines = np.concatenate((self.cosines, batch_cosines))

@@ -27,7 +27,7 @@ from ...structures.documents.documents import DocumentRecord
 from ...structures.indexes.vector_search import find_nearest
 from ...structures.names.mentions import find_mentions
 from ...structures.state import State
-from ...structures.vectors.vectors import Ids, Matrix, Vector, compute_row_cosines
+from ...structures.vectors.vectors import Ids, Matrix, Vector, cosines
 from ...text.normalize import fold
 from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_span
 from .written_units import WRITTEN_UNITS
@@ -219,7 +219,7 @@ class Units:
             ids, scores = find_nearest(self._parts.vectors.scan(), vector, count)
         else:
             ids = np.array([unit.id for units in self.list_chunk_units(chunks) for unit in units], np.uint64)
-            scores = compute_row_cosines(self.get_vectors(ids.tolist()), vector)
+            scores = cosines(self.get_vectors(ids.tolist()), vector)
         # Includes all units that tie with the last one.
         candidates = _select_best(list(zip(ids.tolist(), scores.tolist(), strict=True)), count)
 

@@ -19,7 +19,7 @@ from ...retrieval.evidence import StoredSpan
 from ...storage import records
 from ...structures.clustering.affinity import IntArray
 from ...structures.indexes.generations import GenerationRows
-from ...structures.vectors.vectors import Matrix, Vector, compute_row_cosines
+from ...structures.vectors.vectors import Matrix, Vector, cosines
 from .community_building import NO_COMMUNITY
 from .community_reports import Finding
 from .community_rows import (
@@ -165,7 +165,7 @@ class StoredCommunities:
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
         """Return the cosines of the centroids of communities with a unit vector."""
-        return compute_row_cosines(self._vectors, vector, communities)
+        return cosines(self._vectors, vector, communities)
 
     def get_vectors(self, communities: Sequence[int]) -> Matrix:
         """Return the unit vectors of communities, the centroids of their members' vectors, shape (n, dimension)."""
