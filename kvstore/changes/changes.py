@@ -53,7 +53,9 @@ class _LinkingContext(ChangeContext):
 
 
 class Changes:
-    """Writes sets of changes within one write transaction. Call :meth:`finish` before the commit."""
+    """Writes sets of changes within one write transaction. Call :meth:`finish` before the commit. In an empty store,
+    linking documents to the names in them can be *deferred* until all documents are stored.
+    """
 
     def __init__(
         self,
@@ -200,14 +202,13 @@ class Changes:
 
     @property
     def can_defer_linking(self) -> bool:
-        """True if no stored document is linked to the names in it yet, so linking can wait for the last document."""
+        """True if no stored document is linked to names yet, so linking can wait for the last document."""
         return self._unlinked_documents is not None or not self.counters.documents
 
     def _can_defer_linking_of(self, pending: PendingChanges) -> bool:
-        """True if linking the documents of these changes to names can wait until the last document.
+        """True if linking the documents of these changes to names can wait for the last document.
 
-        This requires that no stored document is linked yet, and that the changes only add documents, none of which
-        replaces a stored one.
+        This requires that no stored document is linked yet, and that the changes only add documents and replace none.
         """
         has_deletions = len(pending.new_documents) < len(pending.documents)
         has_other_changes = has_deletions or pending.metadata or pending.list_stated_facts()
@@ -216,7 +217,7 @@ class Changes:
         return not any(self.documents.iter_by_keys(pending.documents))
 
     def _link_unlinked(self, unlinked: UnlinkedDocuments) -> None:
-        """Link the documents whose linking to the names in them was deferred; no documents are deferred afterwards.
+        """Link the documents whose linking was deferred (``unlinked``), and stop deferring.
 
         Their texts are read from the store again.
         """
@@ -243,8 +244,8 @@ class Changes:
     def finish(self, lookup_counts: Mapping[str, int] | None = None) -> None:
         """Count the commit, and write all data held in memory to the transaction.
 
-        Documents whose linking to the names in them was deferred are linked first. ``lookup_counts`` (by entity key)
-        are added to the temperatures of entities, their numbers of lookups.
+        Documents whose linking was deferred are linked first. ``lookup_counts`` (by entity key) are added to the
+        temperatures of entities, their numbers of lookups.
         """
         if lookup_counts:
             self.filter.add_hits(lookup_counts)
@@ -255,7 +256,7 @@ class Changes:
     def write_back(self) -> None:
         """Write all data held in memory to the transaction, so that reads through it see the data.
 
-        Documents whose linking to the names in them was deferred are linked first.
+        Documents whose linking was deferred are linked first.
         """
         if self._unlinked_documents is not None:
             with pause_collection():

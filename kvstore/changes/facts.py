@@ -41,8 +41,8 @@ _OPTIONAL_TEXT = (str, type(None))
 
 @frozen_dataclass
 class SourceDocument:
-    """A document as the user supplied it. ``vectors`` are the user's own, as rows of numbers, and ``chunks`` the user's
-    own chunks, if any. ``origin`` is the folder from which it was ingested."""
+    """A document as the user supplied it. ``vectors`` and ``chunks`` are set if the user supplied them; ``vectors`` are
+    rows of numbers. ``origin`` is the folder from which it was ingested."""
 
     format: str
     text: str

@@ -54,7 +54,7 @@ class Relation:
     end: int
 
     def get_tree_name(self, key: str, meta: Mapping[str, Any]) -> str:
-        """Return the name of the tree to store the relation in if the document with this key and metadata states it.
+        """Return the name of the tree that stores the relation, given the key and the metadata of its document.
 
         It is the document's own tree for lists, headings and pairs, and the shared tree of relations for prose.
         """

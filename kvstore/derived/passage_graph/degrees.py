@@ -39,9 +39,8 @@ class StoredDegrees:
     def __init__(self, values: UInt64Array) -> None:
         """Decode ``values``, one number per entity.
 
-        A number with SEVERAL_FLAG has two counts: of the entity's chunks, and of the informative chunks, which do not
-        mention it only in lower case. A number without the flag is the packed edge (chunk id and mention bits) to
-        the entity's only chunk, or 0 if it has no chunk.
+        A number with SEVERAL_FLAG has two counts: of the entity's chunks, and of the informative chunks. A number
+        without the flag is the packed edge (chunk id and mention bits) to the only chunk, or 0 if there is no chunk.
         """
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(SEVERAL_FLAG)) != 0
@@ -77,5 +76,5 @@ def encode_degree(num_chunks: int, num_informative: int) -> int:
 
 
 def count_informative(edges: list[int]) -> int:
-    """Return how many ``edges`` (packed chunk and mention bits) have a mention that is not in lower case."""
+    """Return the number of ``edges`` (chunk id and mention bits, packed in a number) from informative chunks."""
     return sum(1 for edge in edges if edge & CHUNK_EDGE_MENTION_MASK & ~LOWER)

@@ -415,7 +415,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         return degrees
 
     def _flush_links(self, changes_by_entity: Mapping[int, Mapping[tuple[int, int], int]]) -> dict[int, bool]:
-        """Write the changed counts of links, and return, by entity, whether the entity has any link afterwards.
+        """Write the changed counts of links; return, by entity, True if the entity has any link afterwards.
 
         ``changes_by_entity`` has, by entity, then by (linked entity, kind of link), the change of the count. A link
         with count 0 is deleted.

@@ -65,12 +65,12 @@ def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
 
 
 class EntityDegreesRequest(ReadRequest[Degrees]):
-    """A request for the degrees of entities: their numbers of chunks, and whether they have links."""
+    """A request for the degrees of entities: their numbers of chunks, and flags of the entities with links."""
 
     entities: EntityIds
 
     def fetch(self, state: State) -> Degrees:
-        """Read the degree of each entity (number of chunks, and whether it has links), in order."""
+        """Read the degree of each entity, in order."""
         return state.get_part(GRAPH).read_degrees(self.entities)
 
 

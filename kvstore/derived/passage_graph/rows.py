@@ -104,7 +104,7 @@ class DocumentRows:
     def _get_heading_flags(self, section: int) -> dict[int, int]:
         """Return the entities in the headings of a section and its ancestors, each with mention bits; cached.
 
-        The bits say whether the name is a whole heading or a part of one.
+        The bits say if the name is a whole heading or a part of one.
         """
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
