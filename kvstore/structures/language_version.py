@@ -54,8 +54,9 @@ def get_stored_language_version(view: View) -> str:
 def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
     """Return why a store must not be changed if its texts were split into words by a different segmenter.
 
-    The reason is the end of a sentence. If a text were removed, the installed segmenter would split it into other
-    terms, so its postings would remain. Returns None if the installed segmenter is the same, or if the store uses none.
+    The result is a clause without a capital, for the end of a message. If a text were removed, the installed segmenter
+    would split it into other terms, so its postings would remain. Returns None if the installed segmenter is the same,
+    or if the store uses none.
     """
     installed_version = get_segmenter_version(settings.stemmer)
     stored_version = get_stored_language_version(view)

@@ -110,11 +110,12 @@ def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbor
     max_neighbors = neighbors.shape[1]
     num_candidates = min(max_neighbors, len(members) - 1)
     positions = np.argpartition(-products, num_candidates - 1, axis=1)[:, :num_candidates]
+    # Of the old neighbors and the nearest rows of this cell, keep the nearest.
     all_cosines = np.concatenate((cosines[queries], np.take_along_axis(products, positions, axis=1)), axis=1)
-    rows = np.concatenate((neighbors[queries], members[positions]), axis=1)
+    all_rows = np.concatenate((neighbors[queries], members[positions]), axis=1)
     best_columns = np.argpartition(-all_cosines, max_neighbors - 1, axis=1)[:, :max_neighbors]
     cosines[queries] = np.take_along_axis(all_cosines, best_columns, axis=1)
-    neighbors[queries] = np.where(cosines[queries] == -np.inf, -1, np.take_along_axis(rows, best_columns, axis=1))
+    neighbors[queries] = np.where(cosines[queries] == -np.inf, -1, np.take_along_axis(all_rows, best_columns, axis=1))
 
 
 def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:

@@ -132,9 +132,10 @@ class IndexBuilder(IndexFiller):
             except (FileNotFoundError, IndexUnavailableError):
                 epoch, old = record.epoch, None
 
-            # The epoch grows when a repair renumbers ids. The content of an earlier epoch cannot be extended.
+            if epoch != record.epoch:  # ids have been renumbered, so the file cannot be extended
+                old = None
             tools = make_build_tools(index_kind, self._embed, progress, is_cancelled)
-            content = index_kind.build(self._open_read_state, old if epoch == record.epoch else None, record, tools)
+            content = index_kind.build(self._open_read_state, old, record, tools)
             if content is None:
                 return False
             token = os.urandom(16)
