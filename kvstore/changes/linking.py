@@ -186,12 +186,12 @@ class Linker:
         self._keys.update(keys)
 
     def add_node_addresses(self, nodes: NodeEntityPairs) -> None:
-        """Collect addresses of entities at tree nodes for :meth:`flush` to add; ``nodes`` are pairs (node, entity)."""
+        """Collect addresses at tree nodes, which :meth:`flush` adds; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def remove_node_addresses(self, nodes: NodeEntityPairs) -> None:
-        """Collect addresses of entities at tree nodes for :meth:`flush` to remove; ``nodes`` are pairs (node, entity)."""
+        """Collect addresses at tree nodes, which :meth:`flush` removes; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 

@@ -273,9 +273,9 @@ class NodeNamesRequest(ReadRequest[list[NodeName]]):
         entities = [get_entity(node) for node in self.nodes if is_entity(node)]
         names: dict[int, NodeName] = {}
         for entity, record in zip(entities, state.entities.get_many(entities), strict=True):
-            names[make_entity_node(entity)] = NodeName(False, record.key, 0)
+            names[make_entity_node(entity)] = NodeName(is_chunk=False, name=record.key, ordinal=0)
         records = state.chunks.get_many(chunks)
         keys = state.documents.get_keys(chunk.document for chunk in records)
         for node, chunk in zip(chunks, records, strict=True):
-            names[node] = NodeName(True, keys[chunk.document], chunk.ordinal)
+            names[node] = NodeName(is_chunk=True, name=keys[chunk.document], ordinal=chunk.ordinal)
         return [names[node] for node in self.nodes]

@@ -347,7 +347,7 @@ class _WeightedRows:
             yield self._weight_entity_rows(request.entities, neighborhood.entities)
 
     def _weight_chunk_rows(self, nodes: Nodes, neighborhood: ChunkNeighborhood) -> _WalkRows:
-        """Return the edges of chunks (``nodes``), which ``neighborhood`` has, with weights, for the compiled code."""
+        """Return the rows of chunks (``nodes``) for the compiled code; ``neighborhood`` has them without weights."""
         (bounds, entities, mention_bits), degrees = neighborhood
         weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), mention_bits] * self._compute_rarity(degrees)
         return _WalkRows(
