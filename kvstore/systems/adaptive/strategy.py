@@ -130,7 +130,7 @@ class AdaptiveStrategy:
         with query.trace.step("weigh walk") as step:
             factors = _compute_walk_factors(query, hybrid, names, decomposition, spreads)
             weight = self._choose_max_walk_weight(query) * factors.weight_fraction
-            step.detail = f"{weight:.3g}: {factors}"
+            step.detail = f"{weight:.3g}: {factors}"  # the weight, and the quantities that determine it
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
             start_degrees = [degree for name, degree in zip(names, degrees, strict=True) if name in start_names]

@@ -254,43 +254,70 @@ class GraphStrategy:
         If the store has a ``units`` index, the best path of units (sentences) through a chunk also counts. Falls back
         to dense search if the walk has no start.
         """
-        # The first read: names in the question, nearest chunks, and the number of chunks with each word.
-        reader, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
-        nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
-        words = parse_question_words(query.question, query.stem)
-        with query.trace.record_requests(reader, "recognize entities", "vector search") as (recognition, step):
-            names, (near_ranking, step.detail), counts = reader.fetch(
-                RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
-            )
-            record_recognized_entities(query, names, recognition)
-            step.count = len(near_ranking)
-        decomposition = decompose_question(query, names)
-        # The second read: the best chunks by words, and the number of chunks with each name.
-        with query.trace.step("lexical search") as step:
-            terms = words.list_lookup_terms(counts)
-            term_weights = build_term_weights(reader.counters, terms, counts)
-            word_search, degrees, has_units = reader.fetch(
-                WordSearchRequest(term_weights, num_chunks, query.allowed),
-                make_degree_request(names),
-                HasIndexRequest("units"),
-            )
-            step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
-        full_rankings = near_ranking, word_search.ranking  # of all chunks, candidates or not
-        near_ranking = near_ranking[:NUM_NEAREST]
-        rankings = [near_ranking, word_search.ranking[:NUM_NEAREST]]
+        search = _search_question(query)
+        rankings = [search.near_ranking[:NUM_NEAREST], search.word_ranking[:NUM_NEAREST]]
         weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})
-        walk_result = walk_graph(query, names, degrees, decomposition, rankings, weights)
+        walk_result = walk_graph(query, search.names, search.degrees, search.decomposition, rankings, weights)
         if walk_result is None:
-            nearest = full_rankings[0]
-            return evidence_of(query, self.name, nearest, paths="near the question", pool=len(nearest))
-        scores = walk_result.scores
-        if has_units and option(query, self, "units") and has_informative_remainder(query, decomposition):
-            shares = _compute_path_shares(query, term_weights, names, walk_result.chunks, near_ranking)
-            scores = scores * np.exp(option(query, self, "units") * shares)
+            ranking = search.near_ranking
+            return evidence_of(query, self.name, ranking, paths="near the question", pool=len(ranking))
+        scores, units_weight = walk_result.scores, option(query, self, "units")
+        if search.has_units and units_weight and has_informative_remainder(query, search.decomposition):
+            shares = _compute_path_shares(query, search.term_weights, search.names, walk_result.chunks, rankings[0])
+            scores = scores * np.exp(units_weight * shares)
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
         chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
-        ranking = append_tails(ranking, *full_rankings, top=query.reach)
+        # If there are fewer candidates than the query needs, the other results of both searches follow.
+        ranking = append_tails(ranking, search.near_ranking, search.word_ranking, top=query.reach)
         return evidence_of(query, self.name, ranking, paths=chunk_paths, pool=len(walk_result.chunks))
+
+
+class _QuestionSearch(NamedTuple):
+    """The names in a question, and its best chunks by vector and by words, from which a walk starts.
+
+    ``degrees`` has the number of chunks of each name, and ``decomposition`` the question without its names.
+    ``term_weights`` are the BM25 weights of the question's terms. ``has_units`` is True if there is a ``units`` index.
+    """
+
+    names: Sequence[QuestionEntity]
+    degrees: Sequence[Degrees]
+    decomposition: Decomposition
+    near_ranking: Ranking
+    word_ranking: Ranking
+    term_weights: TermWeights
+    has_units: bool
+
+
+def _search_question(query: Query) -> _QuestionSearch:
+    """Find the names in a question and its best chunks by vector and by words, in two reads of the store."""
+    reader, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
+    nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
+    words = parse_question_words(query.question, query.stem)
+    with query.trace.record_requests(reader, "recognize entities", "vector search") as (recognition, step):
+        names, (near_ranking, step.detail), counts = reader.fetch(
+            RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
+        )
+        record_recognized_entities(query, names, recognition)
+        step.count = len(near_ranking)
+    decomposition = decompose_question(query, names)
+    with query.trace.step("lexical search") as step:
+        terms = words.list_lookup_terms(counts)
+        term_weights = build_term_weights(reader.counters, terms, counts)
+        word_search, degrees, has_units = reader.fetch(
+            WordSearchRequest(term_weights, num_chunks, query.allowed),
+            make_degree_request(names),
+            HasIndexRequest("units"),
+        )
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
+    return _QuestionSearch(
+        names,
+        degrees,
+        decomposition,
+        near_ranking=near_ranking,
+        word_ranking=word_search.ranking,
+        term_weights=term_weights,
+        has_units=has_units,
+    )
 
 
 def _compute_path_shares(

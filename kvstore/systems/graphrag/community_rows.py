@@ -57,7 +57,7 @@ def build_community_rows(
     for community, report in sorted(reports):
         parent = int(tree.parents[community])
         key = records.encode_u32(community)
-        fields = [  # in the order of the module's docstring
+        fields = [  # the columns of the table, in order
             int(tree.levels[community]),
             None if parent == NO_COMMUNITY else parent,
             children.get(community, []),
