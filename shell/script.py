@@ -150,23 +150,28 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     if is_ended and (find_plain_question(line) is not None or _COMMAND_PATTERN.match(line)):
         return True
     first_word = re.match(r"[A-Za-z]+", line)
-    if not first_word or not (is_ended or first_word[0].isupper()):
+    is_capitalized = first_word is not None and first_word[0].isupper()
+    if first_word is None or not (is_ended or is_capitalized):
         return False
     # The line, up to a quote or comment, must begin a statement. Most lines fail here, before the rest is read.
     if not can_begin_statement(_QUOTE_OR_END_PATTERN.split(line, maxsplit=1)[0]):
         return False
     # Without ";", the shell would wait for more, so a line that can be a part of the question begins no statement.
-    can_be_unfinished = is_ended and first_word[0].isupper()
-    if not can_be_unfinished and text.find(";", line_start) < 0:
+    return _begins_statement(text, line_start, can_be_unfinished=is_ended and is_capitalized)
+
+
+def _begins_statement(text: str, start: int, *, can_be_unfinished: bool) -> bool:
+    """True if a valid statement begins at ``start``; it must end with ``;`` unless ``can_be_unfinished``."""
+    if not can_be_unfinished and text.find(";", start) < 0:
         return False
     # An error near the beginning is found without reading the rest of the text.
-    if not can_begin_statement(text[line_start:]):
+    if not can_begin_statement(text[start:]):
         return False
-    semicolon_end = _find_semicolon_end(text, line_start)
+    semicolon_end = _find_semicolon_end(text, start)
     if semicolon_end is None:
         return can_be_unfinished
     # True if the statement can end at its semicolon; QUERY_TEXT means that a SELECT may continue, or end.
-    terminals = language.list_expected_terminals(text[line_start : semicolon_end - 1])
+    terminals = language.list_expected_terminals(text[start : semicolon_end - 1])
     return not terminals.isdisjoint(("$END", "QUERY_TEXT"))
 
 

@@ -148,19 +148,29 @@ def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str
     0. Lines are cut to ``width`` cells (None: no limit).
     """
     row_list = list(rows)
-    has_next_sibling: list[bool] = []  # for each row, from the last to the first
-    later_levels: set[int] = set()  # the levels of the later rows that have no row of a smaller level before them
-    for level, *_ in reversed(row_list):
-        has_next_sibling.append(level in later_levels)
-        later_levels = {other for other in later_levels if other < level} | {level}
+    have_next_siblings = _find_next_siblings([level for level, *_ in row_list])
     # For the row and each of its ancestors, by level: True if it has a next sibling, to which a vertical line leads.
     has_line: dict[int, bool] = {}
-    for (level, title, count, detail), is_followed in zip(row_list, reversed(has_next_sibling), strict=True):
+    for (level, title, count, detail), is_followed in zip(row_list, have_next_siblings, strict=True):
         has_line = {above: is_drawn for above, is_drawn in has_line.items() if above < level} | {level: is_followed}
         indent = "".join("│  " if has_line.get(above) else "   " for above in range(1, level))
         branch = "" if level == 0 else "├─ " if is_followed else "└─ "
         note = f"  {format_value(detail)}" if detail else ""
         yield _limit_width(f"{indent}{branch}{format_value(title)} ({count:,}){note}", width)
+
+
+def _find_next_siblings(levels: Sequence[int]) -> list[bool]:
+    """Return for each row of a tree, given by its level, if a later row is its sibling.
+
+    >>> _find_next_siblings([0, 1, 2, 1])
+    [False, True, False, False]
+    """
+    have_next_siblings = []  # from the last row to the first
+    later_levels: set[int] = set()  # of the later rows that have no row of a smaller level before them
+    for level in reversed(levels):
+        have_next_siblings.append(level in later_levels)
+        later_levels = {other for other in later_levels if other < level} | {level}
+    return have_next_siblings[::-1]
 
 
 def _render_branch(

@@ -102,12 +102,7 @@ def main(
 
 
 def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each variant: size and quality of the grouping, and its stability after changes.
-
-    ``kept_after_N`` is the share of the communities that keep their members after N documents are deleted,
-    ``texts_anew`` the share of the reports whose inputs change after a document is edited.
-    """
-    keys = sorted(store.keys(""))
+    """Yield the figures of each variant: size and quality of the grouping, and its stability after changes."""
     for method, neighbours in VARIANTS:
         options = CommunityOptions(method, neighbours)
         with store.state() as state:
@@ -115,7 +110,7 @@ def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any
             vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
             levels = partition_entities(graph, vectors, options)
             communities = compute_communities(state, options)
-        row: dict[str, Any] = {
+        yield {
             "method": method,
             "neighbours": neighbours,
             "entities": len(graph.entities),
@@ -124,23 +119,32 @@ def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any
             "modularity": round(max(compute_modularity(graph.edges, labels) for labels in levels), 4),
             "calinski_harabasz": round(compute_calinski_harabasz(vectors, levels[-1]), 2),
             "similarity": round(compute_similarity(vectors, levels[-1]), 4),
+            **measure_stability(store, options, communities, trials),
         }
-        for count in (1, 10):
-            draws = (random.Random(100 * count + trial).sample(keys, count) for trial in range(trials))
-            shares_after_deletion = [
-                compute_shares(
-                    communities, compute_communities_after(store, options, partial(delete_documents, keys_drawn))
-                )
-                for keys_drawn in draws
-            ]
-            row[f"kept_after_{count}"] = compute_rounded_mean(share for share, _ in shares_after_deletion)
-        keys_drawn = random.Random(7).sample(keys, trials)
-        shares_after_edit = [
-            compute_shares(communities, compute_communities_after(store, options, partial(add_sentence, key)))
-            for key in keys_drawn
-        ]
-        row["texts_anew"] = compute_rounded_mean(1 - kept_reports for _, kept_reports in shares_after_edit)
-        yield row
+
+
+def measure_stability(
+    store: kvstore.Store, options: CommunityOptions, communities: CommunityDigests, trials: int
+) -> dict[str, float]:
+    """Return how little the ``communities`` of a store change after random changes, which are rolled back.
+
+    ``kept_after_N`` is the share of the communities that keep their members after N documents are deleted,
+    ``texts_anew`` the share of the reports whose inputs change after a document is edited.
+    """
+
+    def compute_shares_after(change: Callable[[kvstore.Transaction], object]) -> tuple[float, float]:
+        """Return the shares of communities and of report inputs that are kept after a change."""
+        return compute_shares(communities, compute_communities_after(store, options, change))
+
+    keys = sorted(store.keys(""))
+    figures = {}
+    for count in (1, 10):
+        draws = (random.Random(100 * count + trial).sample(keys, count) for trial in range(trials))
+        shares = [compute_shares_after(partial(delete_documents, keys_drawn)) for keys_drawn in draws]
+        figures[f"kept_after_{count}"] = compute_rounded_mean(kept_communities for kept_communities, _ in shares)
+    shares = [compute_shares_after(partial(add_sentence, key)) for key in random.Random(7).sample(keys, trials)]
+    figures["texts_anew"] = compute_rounded_mean(1 - kept_reports for _, kept_reports in shares)
+    return figures
 
 
 #: The digest of the inputs of each community's report, by the names of the members.

@@ -191,11 +191,7 @@ def measure_table(
             "ours_ms": StoreSearch(store, snapshot),
             "ours_fresh_ms": FreshStoreSearch(store),
         }
-        expected = [sorted(searches["dict_ms"].build_context([name], RELATIVES)) for name in names]
-        for key, search in searches.items():
-            count = NUM_CHECKED if key in SLOW else len(names)
-            if [sorted(search.build_context([name], RELATIVES)) for name in names[:count]] != expected[:count]:
-                raise AssertionError(f"{key}: its sentences differ from those of DictionarySearch")
+        check_sentences(searches, names)
         for num_entities in entity_counts:
             questions_by_turn = [
                 [rng.sample(names, min(num_entities, len(names))) for _ in range(QUESTIONS)] for _ in range(turns)
@@ -219,6 +215,15 @@ def measure_table(
         cold = [1000 * measure_seconds(open_and_build_context, folder / "store", question) for question in questions]
         row["ours_cold_ms"] = statistics.median(cold)
     return rows
+
+
+def check_sentences(searches: dict[str, Search], names: Sequence[str]) -> None:
+    """Raise AssertionError if the sentences of a search about a name differ from those of the dictionary."""
+    expected = [sorted(searches["dict_ms"].build_context([name], RELATIVES)) for name in names]
+    for key, search in searches.items():
+        count = NUM_CHECKED if key in SLOW else len(names)
+        if [sorted(search.build_context([name], RELATIVES)) for name in names[:count]] != expected[:count]:
+            raise AssertionError(f"{key}: its sentences differ from those of DictionarySearch")
 
 
 def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[str, Any]:

@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -162,11 +163,11 @@ def load_and_measure(
     Return a description of the step for which no time was left before ``deadline`` (a time in seconds), or ''.
     """
     if not progress.has_figures(count, "load"):
-        first_part, end_part = len(progress.load_parts()), count // PARAGRAPHS_PER_PART
         if time.time() > deadline:
             return f"load at {count:,} chunks"
+        end_part = count // PARAGRAPHS_PER_PART
         job: dict[str, Any] = {
-            "first": first_part,
+            "first": len(progress.load_parts()),
             "last": end_part,
             "log": str(progress.log),
             "until": min(deadline, 1e12),  # JSON has no infinity
@@ -180,20 +181,25 @@ def load_and_measure(
             continue
         if time.time() > deadline:
             return f"{step} at {count:,} chunks"
-        if step == "copy":
-            shutil.rmtree(progress.copy.parent, ignore_errors=True)
-            shutil.copytree(progress.store, progress.copy)
-            progress.save_figures(count, step, figures={})
-            continue
-        job = {"paragraphs": count} if step in ("ask", "replace") else {}
-        store = progress.copy if step in STEPS_ON_COPY else progress.store
-        shutil.rmtree(progress.work / "backup", ignore_errors=True)  # of an earlier step
-        name, _, kind = step.partition(" ")  # "index KIND", or a name only
-        job |= {"kind": kind} if kind else {}
-        progress.save_figures(count, step, progress.run(count, name, store=str(store), **job))
+        progress.save_figures(count, step, _run_step(progress, count, step))
     shutil.rmtree(progress.copy.parent, ignore_errors=True)
     shutil.rmtree(progress.work / "backup", ignore_errors=True)
     return ""
+
+
+def _run_step(progress: Progress, count: int, step: str) -> dict[str, Any]:
+    """Run a step other than loading, and return its figures; "copy" has none."""
+    if step == "copy":
+        shutil.rmtree(progress.copy.parent, ignore_errors=True)
+        shutil.copytree(progress.store, progress.copy)
+        return {}
+    shutil.rmtree(progress.work / "backup", ignore_errors=True)  # of an earlier step
+    name, _, kind = step.partition(" ")  # "index KIND", or a name only
+    job: dict[str, Any] = {"kind": kind} if kind else {}
+    if step in ("ask", "replace"):
+        job["paragraphs"] = count
+    store = progress.copy if step in STEPS_ON_COPY else progress.store
+    return progress.run(count, name, store=str(store), **job)
 
 
 def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str, Any]]:
@@ -234,23 +240,13 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
     The extrapolation is printed only if the largest size is ten times the one before it.
     """
     measured = [count for count, size_figures in figures.items() if size_figures]
-    names = dict.fromkeys(name for size_figures in figures.values() for name in size_figures)
-    labels = FIGURE_LABELS | {
-        name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms"
-        for name in names
-        if name.endswith("_ms") and name not in FIGURE_LABELS
-    }
-    labels |= {
-        name: f"{name.removesuffix('_s').replace('_', ' ')}, s"
-        for name in names
-        if name.startswith("index_") and name.endswith("_s")
-    }
     can_extrapolate = len(measured) > 1 and 10 * int(measured[-2]) == int(measured[-1])
     headings = [f"{int(count):,}" for count in measured] + (
         [f"{10 * int(measured[-1]):,} (guess)"] if can_extrapolate else []
     )
     click.echo(f"{'':44}" + "".join(f"{text:>20}" for text in headings))
-    for name, label in labels.items():
+    names = dict.fromkeys(name for size_figures in figures.values() for name in size_figures)
+    for name, label in _label_figures(names).items():
         values = [figures[count].get(name) for count in measured]
         if all(value is None for value in values):
             continue
@@ -263,6 +259,20 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
                 click.echo(f"{int(count):,} chunks: {name.removesuffix('_not_asked')} was not asked: {value}")
             if name == "check_found" and value:
                 click.echo(f"{int(count):,} chunks: CHECK found {len(value)} problems: {value[:3]}")
+
+
+def _label_figures(names: Iterable[str]) -> dict[str, str]:
+    """Return the labels of figures by name: those of FIGURE_LABELS, then those of strategies and indexes."""
+    labels = FIGURE_LABELS | {
+        name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms"
+        for name in names
+        if name.endswith("_ms") and name not in FIGURE_LABELS
+    }
+    return labels | {
+        name: f"{name.removesuffix('_s').replace('_', ' ')}, s"
+        for name in names
+        if name.startswith("index_") and name.endswith("_s")
+    }
 
 
 if __name__ == "__main__":

@@ -123,25 +123,14 @@ def measure_index(
 ) -> dict[str, Any]:
     """Fill a store, build its vector index, and return recall, times and size of the index.
 
-    Every query is run both with the index and with exact search.
+    Every query is run both with the index and with exact search. ``count`` is the number of vectors in ``batches``.
     """
     settings = {"dimension": questions.shape[1]}
     with kvstore.open(folder / "store", embedder=f"none:{questions.shape[1]}", settings=settings) as store:
         store.drop_index("vectors")  # otherwise it would grow while the store is filled
-        num_stored = 0
-        for batch in batches:
-            with store.transaction() as transaction:
-                for vector in batch:
-                    transaction.put(str(num_stored), f"passage {num_stored}", vectors=vector)
-                    num_stored += 1
-            print(f"\r{num_stored:,} of {count:,} vectors stored", end="", file=sys.stderr, flush=True)
+        store_vectors(store, batches, count)
         wall_started, cpu_started = time.perf_counter(), time.process_time()
-
-        def log(progress: kvstore.IndexProgress) -> None:
-            """Print the progress of the build on one line."""
-            print(f"\r{progress.done:,} of {progress.total:,} in the graph ", end="", file=sys.stderr, flush=True)
-
-        store.create_index("vectors", options, progress=log)
+        store.create_index("vectors", options, progress=print_progress)
         build_seconds, cpu_seconds = time.perf_counter() - wall_started, time.process_time() - cpu_started
         print(file=sys.stderr)
         with store.snapshot() as snapshot:
@@ -153,7 +142,7 @@ def measure_index(
         for exact_ids, index_ids in zip(exact_results, index_results, strict=True)
     ]
     return {
-        "vectors": num_stored,
+        "vectors": count,
         "dimension": questions.shape[1],
         "queries": len(questions),
         **{name: value for name, value in options.items() if name != "exact_below"},
@@ -165,6 +154,22 @@ def measure_index(
         "exact_p50_ms": round(1000 * statistics.median(exact_times), 3),
         "file_mb": round(size / 1e6, 1),
     }
+
+
+def store_vectors(store: kvstore.Store, batches: Iterator[Matrix], count: int) -> None:
+    """Store a short document for each vector, and print the progress; ``count`` is the number of vectors."""
+    num_stored = 0
+    for batch in batches:
+        with store.transaction() as transaction:
+            for vector in batch:
+                transaction.put(str(num_stored), f"passage {num_stored}", vectors=vector)
+                num_stored += 1
+        print(f"\r{num_stored:,} of {count:,} vectors stored", end="", file=sys.stderr, flush=True)
+
+
+def print_progress(progress: kvstore.IndexProgress) -> None:
+    """Print the progress of the build on one line."""
+    print(f"\r{progress.done:,} of {progress.total:,} in the graph ", end="", file=sys.stderr, flush=True)
 
 
 def run_queries(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:

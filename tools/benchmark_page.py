@@ -181,28 +181,34 @@ def build_page(results_folder: Path) -> str:
         "repeats the measurement with more data.\n",
     ]
     for measurement, outcome in outcomes.items():
-        busy_note = (
-            " The machine was busy, so compare ratios of times, not the times themselves." if outcome.busy >= 1 else ""
-        )
-        parts.append(
-            f"## {measurement.title}\n\nThis section shows the output of `{outcome.command}`.\n\nThe measurement took "
-            f"{outcome.processor_seconds:,} s of processor time ({outcome.day}, commit {outcome.commit}, "
-            f"{outcome.machine}).{busy_note}\n"
-        )
-        if outcome.output:
-            output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
-            parts.append(f"```text\n{output}\n```\n")
-        if outcome.failure:
-            introduction = "The tool ended with exit" if outcome.output else "Not measured:"
-            parts.append(f"{introduction} {outcome.failure}\n")
-        if measurement.larger:
-            parts.append(f"For a larger measurement, use `{_format_command(measurement.larger)}`.\n")
+        parts += _format_section(measurement, outcome)
     unmeasured = [
         f"{measurement.title} (`{measurement.name}`)" for measurement in MEASUREMENTS if measurement not in outcomes
     ]
     if unmeasured:
         parts.append(f"Not measured yet: {', '.join(unmeasured)}.\n")
     return "\n".join(parts)
+
+
+def _format_section(measurement: Measurement, outcome: Outcome) -> list[str]:
+    """Return the paragraphs of the section about a measurement."""
+    busy_note = (
+        " The machine was busy, so compare ratios of times, not the times themselves." if outcome.busy >= 1 else ""
+    )
+    parts = [
+        f"## {measurement.title}\n\nThis section shows the output of `{outcome.command}`.\n\nThe measurement took "
+        f"{outcome.processor_seconds:,} s of processor time ({outcome.day}, commit {outcome.commit}, "
+        f"{outcome.machine}).{busy_note}\n"
+    ]
+    if outcome.output:
+        output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
+        parts.append(f"```text\n{output}\n```\n")
+    if outcome.failure:
+        introduction = "The tool ended with exit" if outcome.output else "Not measured:"
+        parts.append(f"{introduction} {outcome.failure}\n")
+    if measurement.larger:
+        parts.append(f"For a larger measurement, use `{_format_command(measurement.larger)}`.\n")
+    return parts
 
 
 def _format_command(command: Sequence[str]) -> str:

@@ -106,7 +106,10 @@ class RecordingGraph(BertGraph):
 
 
 class _QuantizedGraph(QuantizedBertGraph):
-    """A network with weights of 8 bits, whose scales depend on the statistics of the inputs of its layers."""
+    """A network with weights of 8 bits, whose scales depend on the statistics of the inputs of its layers.
+
+    Methods ``_add_…`` add constants and operations to the network, and return the name of the result.
+    """
 
     def __init__(self, weights: Tensors, statistics: dict[str, _InputStatistics]) -> None:
         """Create an empty graph; ``statistics`` are those of the inputs of each linear layer."""

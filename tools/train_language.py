@@ -217,7 +217,11 @@ def set_word_vectors(nlp: Language) -> None:
 
 
 def add_lemmatizer(nlp: Language, documents: Sequence[list[Sentence]]) -> None:
-    """Add a lemmatizer: rules, the base forms in the treebanks, and exceptions to the rules."""
+    """Add a lemmatizer: rules, the base forms in the treebanks, and exceptions to the rules.
+
+    A form of a word is an exception if its most frequent lemma is wrong less often than the lemma by rule.
+    """
+    # By part of speech and lower-case form: how often it occurs as (written form, morphology, lemma).
     counts: dict[tuple[str, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
     lemmas_by_pos: dict[str, set[str]] = {pos: set() for pos in RULES}
     for word in (word for sentences in documents for sentence in sentences for word in sentence.words):
@@ -234,14 +238,13 @@ def add_lemmatizer(nlp: Language, documents: Sequence[list[Sentence]]) -> None:
     lemmatizer = nlp.add_pipe("lemmatizer", config={"mode": "rule"})
     lemmatizer.initialize(lookups=tables)
     for (pos, form), lemma_counts in sorted(counts.items()):
-        num_wrong = 0
+        num_wrong = 0  # by rule
         num_by_lemma: Counter[str] = Counter()
         for (written_form, morph, lemma), count in lemma_counts.items():
             token = Doc(nlp.vocab, words=[written_form], pos=[pos.upper()], morphs=[morph])[0]
             if not lemmatizer.is_base_form(token):
                 num_wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
                 num_by_lemma[lemma] += count
-        # An exception is added if the most frequent lemma is wrong less often than the rules.
         if num_by_lemma and num_by_lemma.total() - max(num_by_lemma.values()) < num_wrong:
             exceptions[pos][form] = [max(num_by_lemma, key=lambda lemma: (num_by_lemma[lemma], lemma))]
     lemmatizer.cache.clear()

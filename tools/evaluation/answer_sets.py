@@ -19,7 +19,7 @@ import tarfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
@@ -47,6 +47,14 @@ class AnswerSet:
     name: str
     fill: Callable[[kvstore.Store], object]
     questions: Sequence[Question]
+
+
+class _SetDocument(NamedTuple):
+    """A document of a set, which is stored as it is."""
+
+    key: str
+    title: str
+    text: str
 
 
 def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet]:
@@ -92,54 +100,54 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
     question_articles = CHOICE_ARTICLES if part == "choose" else REPORT_ARTICLES
     with lzma.open(data / "reader" / "train.jsonl.xz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    passages: dict[str, dict[str, Any]] = {}
+    documents: dict[str, _SetDocument] = {}  # by text
     questions: dict[str, Question] = {}
     for row in rows:
-        article = (row.get("title") or "").replace("_", " ").lower()
+        title = (row.get("title") or "").replace("_", " ")
+        article = title.lower()
         if article not in (*CHOICE_ARTICLES, *REPORT_ARTICLES) or not row["source"].startswith("squad2"):
             continue
-        key = f"squad2-{len(passages)}"
-        passage = passages.setdefault(row["passage"], {"id": key, "title": row["title"], "text": row["passage"]})
+        text = row["passage"]
+        document = documents.setdefault(text, _SetDocument(f"squad2-{len(documents)}", title, text))
         if article not in question_articles or row["question"] in questions:
             continue
-        gold_answers = sorted({text for _, text in row["answers"]})
+        gold_answers = sorted({answer for _, answer in row["answers"]})
         questions[row["question"]] = Question(
             row["question"].strip(),
             "answerable" if gold_answers else "near",
             _make_word_check(gold_answers),
-            frozenset((passage["id"],)) if gold_answers else frozenset(),
+            frozenset((document.key,)) if gold_answers else frozenset(),
             part=article,
         )
-
-    def put_passages(store: kvstore.Store) -> None:
-        """Store every passage of the articles."""
-        with store.transaction() as transaction:
-            for passage in passages.values():
-                transaction.put(passage["id"], passage["text"], title=passage["title"].replace("_", " "))
-
-    yield AnswerSet(f"squad2:{part or 'report'}", put_passages, list(questions.values()))
+    yield AnswerSet(f"squad2:{part or 'report'}", _make_fill(documents.values()), list(questions.values()))
 
 
 def _load_everyday() -> Iterator[AnswerSet]:
     """Yield the store of the sections of invented documents that the reader was not trained on."""
-    documents: dict[str, tuple[str, str]] = {}
+    documents: list[_SetDocument] = []
     questions = []
     for row in read_json_lines(EVERYDAY_QUESTIONS):
         key = f"everyday-{len(documents)}"
-        documents[key] = (row["title"], _render_section(row["heading"], row["snippets"]))
+        documents.append(_SetDocument(key, row["title"], _render_section(row["heading"], row["snippets"])))
         questions += [
             Question(question, "answerable", _make_word_check([answer]), frozenset((key,)))
             for question, _, answer in row["answered"]
         ]
         questions += [Question(question, "near") for question, _ in row["near_misses"]]
 
-    def put_documents(store: kvstore.Store) -> None:
-        """Store every section as a document."""
+    yield AnswerSet("everyday", _make_fill(documents), questions)
+
+
+def _make_fill(documents: Collection[_SetDocument]) -> Callable[[kvstore.Store], object]:
+    """Return a function that stores documents in one transaction."""
+
+    def fill(store: kvstore.Store) -> None:
+        """Store the documents."""
         with store.transaction() as transaction:
-            for key, (title, text) in documents.items():
+            for key, title, text in documents:
                 transaction.put(key, text, title=title)
 
-    yield AnswerSet("everyday", put_documents, questions)
+    return fill
 
 
 def _render_section(heading: str, snippets: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from kvstore.structures.vectors.vectors import Matrix
 
 from .measures import Outcome
 from .passages import Passage, Texts, TextSpan
-from .question_sets import QuestionSet
+from .question_sets import Question, QuestionSet
 
 _WORD = re.compile(r"\w+")
 _CITATION = re.compile(r"\s*\[\d+(?:, \d+)*\]")
@@ -107,13 +107,7 @@ def compute_answer_outcomes(
     *,
     as_segments: bool = False,
 ) -> list[Outcome]:
-    """Return the outcomes of ASK for every question with a known answer or spans; times are those of whole answers.
-
-    Measures are those of :func:`compute_answer_measures` and: ``words``, the length of the answer without citations;
-    ``contains``, 1 if the answer contains the expected answer (not for yes and no); ``cited``, the share of the
-    characters of the spans that the citations cover; ``false_citations``, 1 if a citation was dropped; ``answered``, 1
-    if the store did not abstain; and ``confidence``. An abstention contains and cites nothing.
-    """
+    """Return the outcomes of ASK for every question with a known answer or spans; times are those of whole answers."""
     measured_questions = [question for question in question_set.questions if question.answer or question.spans]
     embed_tokens = make_token_embedder(store)
     texts = Texts(store)
@@ -122,24 +116,38 @@ def compute_answer_outcomes(
         started = time.perf_counter()
         answer = store.ask(question.text, using=strategy, model=model, as_segments=as_segments)
         elapsed = 1000 * (time.perf_counter() - started)
-        measures = compute_answer_measures(answer.text, question.answer, embed_tokens) if question.answer else {}
-        measures["false_citations"] = float(bool(answer.dropped))
-        text_without_citations = _CITATION.sub("", answer.text)
-        measures["words"] = float(len(text_without_citations.split()))
-        expected = " ".join(split_words(question.answer or ""))
-        if expected and expected not in ("yes", "no"):
-            has_answer = f" {expected} " in f" {' '.join(split_words(text_without_citations))} "
-            measures["contains"] = float(has_answer and not answer.abstained)
-        if question.spans:
-            cited_spans = [
-                texts.locate_passage(Passage(citation.document, citation.start, citation.end, citation.text))
-                for citation in answer.citations
-            ]
-            measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited_spans)
-        measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
+        measures = _measure_answer(answer, question, embed_tokens, texts)
         outcomes.append(Outcome(measures, elapsed, bare_milliseconds=elapsed, pool=answer.evidence.pool))
         log(f"{question_set.name}: {num_answers} of {len(measured_questions)} answers")
     return outcomes
+
+
+def _measure_answer(
+    answer: kvstore.Answer, question: Question, embed_tokens: TokenVectors, texts: Texts
+) -> dict[str, float]:
+    """Return the measures of an answer of the store that has ``texts``, by name.
+
+    These are those of :func:`compute_answer_measures` and: ``words``, the length of the answer without citations;
+    ``contains``, 1 if the answer contains the expected answer (not for yes and no); ``cited``, the share of the
+    characters of the spans that the citations cover; ``false_citations``, 1 if a citation was dropped; ``answered``, 1
+    if the store did not abstain; and ``confidence``. An abstention contains and cites nothing.
+    """
+    measures = compute_answer_measures(answer.text, question.answer, embed_tokens) if question.answer else {}
+    measures["false_citations"] = float(bool(answer.dropped))
+    text_without_citations = _CITATION.sub("", answer.text)
+    measures["words"] = float(len(text_without_citations.split()))
+    expected = " ".join(split_words(question.answer or ""))
+    if expected and expected not in ("yes", "no"):
+        has_answer = f" {expected} " in f" {' '.join(split_words(text_without_citations))} "
+        measures["contains"] = float(has_answer and not answer.abstained)
+    if question.spans:
+        cited_spans = [
+            texts.locate_passage(Passage(citation.document, citation.start, citation.end, citation.text))
+            for citation in answer.citations
+        ]
+        measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited_spans)
+    measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
+    return measures
 
 
 def compute_coverage(gold_spans: Sequence[TextSpan], cited_spans: Sequence[TextSpan]) -> float:

@@ -122,7 +122,9 @@ def _generate_paragraph(words: list[str], names: list[str]) -> str:
         parts.insert(4 + (index * 17) % (len(parts) - 8), name)
     sentences = [parts[start : start + _WORDS_PER_SENTENCE] for start in range(0, len(parts), _WORDS_PER_SENTENCE)]
     return " ".join(
-        f"{sentence[0].capitalize()} {' '.join(sentence[1:])}.".replace(" .", ".") for sentence in sentences
+        # The replacement is for a sentence of one word.
+        f"{sentence[0].capitalize()} {' '.join(sentence[1:])}.".replace(" .", ".")
+        for sentence in sentences
     )
 
 

@@ -100,7 +100,7 @@ STUDENT = Settings("student", 31)
 
 
 class Training:
-    """The data and options that all models share."""
+    """The data and options that all models share. A trained model has the moving average of the weights of steps."""
 
     def __init__(self, start: Path, data: Path, out: Path, workers: int) -> None:
         """Read the questions of `data`; `start` has the start weights, and `workers` processes draw batches.
@@ -117,7 +117,10 @@ class Training:
         self._measurement = Measurement([row for row in rows if row.article in held_out], self._tokenizer)
 
     def train(self, settings: Settings, num_steps: int, teachers: list[Settings]) -> Reader:
-        """Return a trained model: from its file if that exists; otherwise it is trained and written to the file."""
+        """Return a trained model: from its file if that exists; otherwise it is trained and written to the file.
+
+        ``teachers`` are trained models whose judgments it learns; none for a teacher.
+        """
         path = self._out / f"{settings.name}.pt"
         average = self._build(settings)
         if path.exists():
