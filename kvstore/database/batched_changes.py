@@ -213,11 +213,10 @@ class BatchedChanges:
         InputError if the fact contradicts existing facts.
         """
         existing_value = self.find_fact(fact_kind, key)
-        is_merged = keep_existing or fact_kind.is_cumulative
-        new_value: Value | None = (
-            value if existing_value is None or not is_merged else fact_kind.merge(existing_value, value)
-        )
-        if isinstance(fact_kind, DocumentFact):
+        new_value: Value | None = value
+        if existing_value is not None and (keep_existing or fact_kind.is_cumulative):
+            new_value = fact_kind.merge(existing_value, value)
+        if isinstance(fact_kind, DocumentFact):  # drop what does not apply to the document, such as an old passage
             new_value = fact_kind.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
         is_unchanged = new_value == existing_value or not (new_value or existing_value)  # None and empty are equal
         if is_unchanged:

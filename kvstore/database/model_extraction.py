@@ -11,7 +11,7 @@ documents is requested once. A request has several passages, fewer if the model 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from ..registry.chunked_text import load_chunked_text
 from ..registry.written_passages import ModelTexts, PassageTexts, SourcePassage, WrittenFact
 from ..sql.document_filter import filter_documents
 from ..structures.documents.allowed import AllowedDocuments
+from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from .handle import Handle
 from .request_queue import Request, RequestQueue
@@ -380,14 +381,9 @@ class ModelExtraction:
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
         copies: dict[str, dict[bytes, PassageTexts]] = {}
         num_documents = 0
-        for key in sorted(state.documents.iter_keys()):
-            record = state.documents.find_by_key(key)
-            if record is None or record.format == PAIRS_FORMAT:
-                continue
-            if allowed is not None and record.id not in allowed:
-                continue
+        for record in _iter_text_documents(state, allowed):
             num_documents += 1
-            chunk_ids = list(record.chunk_ids())
+            key, chunk_ids = record.key, list(record.chunk_ids())
             own_texts = self._find_texts(state, key)
             for passage in self._text_kind.list_passages(load_chunked_text(state, record, {})):
                 digest = passage.digest
@@ -487,6 +483,13 @@ class ModelExtraction:
                 return selected_passages
             while indexes and excess > 0:
                 excess -= weights[indexes.pop()]
+
+
+def _iter_text_documents(state: State, allowed: AllowedDocuments | None) -> Iterator[DocumentRecord]:
+    """Yield the records of the ``allowed`` documents (None: all) that have a text, in order of their keys."""
+    for record in map(state.documents.find_by_key, sorted(state.documents.iter_keys())):
+        if record is not None and record.format != PAIRS_FORMAT and (allowed is None or record.id in allowed):
+            yield record
 
 
 def _add_progress(error: ModelError, num_passages: int) -> ModelError:

@@ -1,8 +1,7 @@
 """The reading methods of a store, shared by the store itself, snapshots and transactions.
 Each method reads one *state*: the content of the store after one commit.
 
-A ``where`` argument is an SQL condition over the columns of ``documents``, or a mapping such as
-``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`).
+A ``where`` argument is an SQL condition over the columns of ``documents``, or a mapping such as ``{"year": 2024}``.
 """
 
 from __future__ import annotations

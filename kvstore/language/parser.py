@@ -68,7 +68,7 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
 
 
 def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
-    """Raise StatementError if the text after ASK, RETRIEVE or SEARCH is not in quotes.
+    """Raise StatementError if the text after ASK, RETRIEVE or SEARCH is not in quotes, as in ``EXPLAIN ASK who?``.
 
     ``tokens`` are those of the statement. The caller checks this before it binds parameters, because the question mark
     of an unquoted text looks like one.

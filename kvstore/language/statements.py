@@ -2,8 +2,7 @@
 ``str(statement)`` is its text, which parses to an equal statement. A missing clause is None (or an empty mapping), so
 that the store's default applies.
 
-In: the values that :mod:`.parser` found in a text, with parameters already substituted. Out: plain values that the
-executor runs. The code that uses a number checks its range.
+In: the values that :mod:`.parser` found in a text, with parameters already substituted. The executor checks ranges.
 """
 
 from __future__ import annotations

@@ -226,12 +226,12 @@ def _add_system(system: System) -> None:
 
 @cache_list
 def list_manifests() -> tuple[SystemManifest, ...]:
-    """Return the manifest (names and versions of the contents) of every system, without importing any system."""
+    """Return the manifest of every system, without importing any system."""
     return tuple(_MANIFESTS_BY_NAME.get(name) or build_manifest(SYSTEMS[name]) for name in SYSTEMS)
 
 
 def build_manifest(system: System) -> SystemManifest:
-    """Build the manifest (names and versions of the contents) of an imported system."""
+    """Build the manifest of an imported system, that is, the names and versions of its contents."""
     fact_tables = tuple(table for fact in system.facts for table in fact.tables)
     return SystemManifest(
         strategies=tuple(strategy.name for strategy in system.strategies),
@@ -248,7 +248,7 @@ def build_manifest(system: System) -> SystemManifest:
 
 
 def list_system_derivations(system: System) -> list[Derivation]:
-    """Return the derivations of a system and of its indexes: computations of data from single documents."""
+    """Return the derivations of a system and of its indexes."""
     from .contract import MaintainedIndex
 
     index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
@@ -290,17 +290,14 @@ def _iter_needed_systems(is_needed: Callable[[SystemManifest], object]) -> Itera
 
 @cache_list
 def list_structures() -> tuple[Structure[Any], ...]:
-    """Return the structures of all systems: data that every commit derives from documents, such as a graph; cached.
-
-    A system is imported only if its manifest names a structure.
-    """
+    """Return the structures of all systems. A system is imported only if its manifest names a structure."""
     systems = _iter_needed_systems(lambda manifest: manifest.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
 
 @cache_list
 def list_systems_with_derivations() -> tuple[System, ...]:
-    """Return the systems that have derivations (data computed from single documents), or whose indexes have some."""
+    """Return the systems that have derivations, or whose indexes have some."""
     systems = _iter_needed_systems(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
     return tuple(system for system in systems if list_system_derivations(system))
@@ -308,7 +305,7 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 
 @cache_list
 def list_systems_with_own_derivations() -> tuple[System, ...]:
-    """Return the systems with derivations (data computed from single documents) that belong to no index."""
+    """Return the systems with derivations that belong to no index."""
     # The derivation of an index has the name of the index, and only stores with the index maintain it.
     systems = _iter_needed_systems(lambda manifest: manifest.derivations.keys() - manifest.indexes)
     return tuple(system for system in systems if system.derivations)
@@ -322,19 +319,13 @@ def list_maintained_index_names() -> tuple[str, ...]:
 
 @cache_list
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
-    """Return the kinds of facts of all systems: data that users or models state, such as triples; cached.
-
-    A system is imported only if its manifest names a table of facts.
-    """
+    """Return the kinds of facts of all systems. A system is imported only if its manifest names a table of facts."""
     systems = _iter_needed_systems(lambda manifest: manifest.fact_tables)
     return tuple(fact for system in systems for fact in system.facts)
 
 
 def list_stored_facts(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
-    """Return the kinds of facts (stated data) that have records; ``has_records`` is true for a table with records.
-
-    A system without such facts is not imported.
-    """
+    """Return the kinds of facts for whose tables ``has_records`` is true; no other system is imported."""
     systems = _iter_needed_systems(lambda manifest: any(map(has_records, manifest.fact_tables)))
     return [fact for system in systems for fact in system.facts if has_records(fact.row_table)]
 
@@ -474,10 +465,7 @@ def _look_up_name(name: str, values_by_name: Mapping[str, Named], kind: str, err
 
 
 class DeferredStrategy:
-    """A proxy for a strategy. It imports the module and creates the strategy when any attribute but ``name`` is used.
-
-    ``module`` is the full name of the module, and ``class_name`` the name of the strategy's class.
-    """
+    """A proxy for a strategy, which it imports and creates when any attribute but ``name`` is used."""
 
     name: str
     # Forwarded to the strategy, as is every other attribute not defined here.
@@ -486,7 +474,7 @@ class DeferredStrategy:
     retrieve: Callable[[Query], Evidence]
 
     def __init__(self, name: str, module: str, class_name: str) -> None:
-        """Prepare to load the class ``class_name`` of ``module`` on first use; ``name`` is the strategy's name."""
+        """Prepare to load the class ``class_name`` of ``module``, a full name; ``name`` is the strategy's name."""
         self.name = name
         self._module = module
         self._class_name = class_name

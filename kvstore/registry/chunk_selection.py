@@ -123,7 +123,8 @@ def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[n
     vectors = np.empty((len(chunks), state.settings.dimension), np.float32)
     order = np.argsort(chunks)
     for ids, matrix in state.vectors.scan():
-        vectors[order[np.searchsorted(chunks, ids, sorter=order)]] = matrix
+        positions = order[np.searchsorted(chunks, ids, sorter=order)]  # of ``ids`` in ``chunks``
+        vectors[positions] = matrix
     return vectors
 
 

@@ -65,9 +65,8 @@ class SqlTable:
     @property
     def full_declaration(self) -> str:
         """The CREATE TABLE statement that SQLite gets, hidden columns included."""
-        return self._format_declaration(
-            {**self.columns, **{name: (f"{type} HIDDEN", read) for name, (type, read) in self.hidden_columns.items()}}
-        )
+        hidden_columns = {name: (f"{sql_type} HIDDEN", read) for name, (sql_type, read) in self.hidden_columns.items()}
+        return self._format_declaration({**self.columns, **hidden_columns})
 
     def _format_declaration(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
         """Return the CREATE TABLE statement with these columns."""

@@ -21,10 +21,7 @@ _GRAPH_NAME, _MIN_GRAPH_VERSION = "passage_graph", 2
 
 
 def _get_expected_versions(view: View) -> dict[str, int]:
-    """Return this kvstore's version of each structure and derivation (derived data) that a store keeps, by name.
-
-    ``view`` reads the store.
-    """
+    """Return this kvstore's versions of the derived data that the store of ``view`` keeps, by name."""
     # A derivation with the name of an index is kept only in stores that have the index.
     return {
         name: version
@@ -43,13 +40,13 @@ def has_index(view: View, name: str) -> bool:
 
 
 def read_versions(view: View) -> dict[str, int]:
-    """Return the stored versions of the structures and derivations (derived data) in the store of ``view``, by name."""
+    """Return the stored versions of the derived data in the store of ``view``, by name."""
     value = view.get(tables.META, _KEY)
     return {} if value is None else records.unpack(value, tables.META, _KEY)
 
 
 def write_versions(view: WriteView) -> None:
-    """Record in the store of ``view`` this kvstore's version of all its derived data (structures and derivations)."""
+    """Record in the store of ``view`` this kvstore's versions of its derived data."""
     view.put(tables.META, _KEY, records.pack(_get_expected_versions(view)))
 
 

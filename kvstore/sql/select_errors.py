@@ -150,7 +150,9 @@ def _explain_missing_column(name: str, text: str) -> str:
         literal = format_literal(shorten(unquote(quoted_name), MAX_COPIED))
         return f"there is no column {shorten(quoted_name)}; text is written in single quotes: {literal}"
     qualifier, _, column = name.split(" ")[0].rpartition(".")
-    hint = _suggest_columns(column.strip('"'), f"SELECT * FROM {qualifier}" if qualifier in get_sql_tables() else text)
+    # For a column with a table, such as chunks.txt, only the columns of that table are suggested.
+    query = f"SELECT * FROM {qualifier}" if qualifier in get_sql_tables() else text
+    hint = _suggest_columns(column.strip('"'), query)
     return f"there is no column {shorten(name)}{hint}"
 
 
