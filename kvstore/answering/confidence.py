@@ -358,11 +358,7 @@ class _QuestionTerms(NamedTuple):
         """
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
-        subject = _strip_question_words(question, language)
-        consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
-        bigrams = list(filter(is_bigram, consecutive_terms))  # of a script without spaces
-        if bigrams and not isinstance(stem, Segmenter):  # a segmenter yields words instead of bigrams
-            consecutive_terms = drop_crossing_bigrams(consecutive_terms, state.postings.count_chunks_by_term(bigrams))
+        consecutive_terms = _list_consecutive_terms(query, language)
         question_terms = sorted(set(consecutive_terms or list_content_terms(question, stem)))
         name_terms = {
             name: [stem(word) for word in name.words if word not in function_words]
@@ -433,6 +429,20 @@ class _QuestionTerms(NamedTuple):
             "lacking": num_missing_tokens / num_tokens if num_tokens else 0.0,
             "missing": self.missing_fraction,
         }
+
+
+def _list_consecutive_terms(query: Query, language: str | None) -> list[str]:
+    """Return the informative terms of the question of a query in a language (None: English), in order.
+
+    Terms of a script without spaces are bigrams of characters; those that cross the boundary of two words are omitted.
+    """
+    stem = query.stem
+    subject = _strip_question_words(query.question, language)
+    terms = list(map(stem, list_informative_words(subject, get_function_words(language), stem)))
+    bigrams = list(filter(is_bigram, terms))
+    if bigrams and not isinstance(stem, Segmenter):  # a segmenter yields words instead of bigrams
+        return drop_crossing_bigrams(terms, query.state.postings.count_chunks_by_term(bigrams))
+    return terms
 
 
 def _compute_size_in_words(term: str, stem: Callable[[str], str]) -> float:

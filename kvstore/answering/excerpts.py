@@ -113,9 +113,8 @@ def select_excerpts(
             required_position for required_position in required_positions if required_position not in selected_scores
         ]
         size = sum(get_snippet(passages, added_position).num_words for added_position in added_positions)
-        is_too_long = num_words + size > max_words
-        # The best snippet is selected even if it is too long.
-        if selected_scores and (
+        is_best, is_too_long = not selected_scores, num_words + size > max_words
+        if not is_best and (
             is_too_long or len(_merge_positions(passages, [*selected_scores, *added_positions])) > MAX_EXCERPTS
         ):
             continue
@@ -481,10 +480,10 @@ def _format_labels(
         if label and is_short and is_useful and not label_terms <= excerpt_terms:
             labels.append(label)
     if not title:
-        path = PurePosixPath(passage.document)
-        name_terms = set(list_terms(path.stem, stem))
+        file_name = PurePosixPath(passage.document)
+        name_terms = set(list_terms(file_name.stem, stem))
         displayed_terms = excerpt_terms.union(*(list_terms(label, stem) for label in labels))
-        is_useful = name_terms.issubset(question_terms) or bool(path.suffix and not is_self_contained)
+        is_useful = name_terms.issubset(question_terms) or bool(file_name.suffix and not is_self_contained)
         if is_useful and not name_terms <= displayed_terms:
-            labels.insert(0, path.stem)
+            labels.insert(0, file_name.stem)
     return " > ".join(dict.fromkeys(labels))

@@ -248,18 +248,28 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     )
     if is_self_contained:
         return part
-    predicate = _START_PATTERN.sub("", first_part, count=1).strip()  # the first part without its question word
-    if not _ELLIPSIS_PATTERN.fullmatch(part):
-        return f"{part} {predicate}"
-    # The part has only question words, such as "where?".
-    question_start = _OPENING_PATTERN.match(first_part)
-    if question_start and question_start["auxiliary"]:
-        predicate = first_part[question_start.start("auxiliary") :]
-        counted_subject = _COUNTED_SUBJECT_PATTERN.match(first_part)
-        if counted_subject and counted_subject.start("auxiliary") == question_start.start("auxiliary"):
-            verb_end = len(question_start["auxiliary"])
-            predicate = f"{predicate[:verb_end]} {counted_subject['noun']}{predicate[verb_end:]}"
-    return f"{part.rstrip('?')} {predicate}"
+    if _ELLIPSIS_PATTERN.fullmatch(part):
+        return f"{part.rstrip('?')} {_find_predicate(first_part)}"
+    return f"{part} {_START_PATTERN.sub('', first_part, count=1).strip()}"
+
+
+def _find_predicate(question: str) -> str:
+    """Return the words of a question that can follow another question word: its verb, with the subject and the rest.
+
+    >>> _find_predicate("Who approves the leave?"), _find_predicate("How long may I stay?")
+    ('approves the leave?', 'may I stay?')
+    >>> _find_predicate("How much styrene may be stored?")
+    'may styrene be stored?'
+    """
+    question_start = _OPENING_PATTERN.match(question)
+    if not (question_start and question_start["auxiliary"]):
+        return _START_PATTERN.sub("", question, count=1).strip()
+    predicate = question[question_start.start("auxiliary") :]
+    counted_subject = _COUNTED_SUBJECT_PATTERN.match(question)
+    if counted_subject and counted_subject.start("auxiliary") == question_start.start("auxiliary"):
+        verb_end = len(question_start["auxiliary"])
+        return f"{predicate[:verb_end]} {counted_subject['noun']}{predicate[verb_end:]}"
+    return predicate
 
 
 def _find_referent(pronoun: str, subject: str, person: str) -> str:

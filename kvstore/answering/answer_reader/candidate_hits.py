@@ -25,7 +25,7 @@ from ...structures.ranking import Ranking, best
 from ...structures.state import State
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
-from .superlatives import ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
+from .superlatives import ComparedDocument, ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
 _MAX_DOCUMENT_CHUNKS = 500
@@ -130,16 +130,24 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
         elif not _is_row(hit.text):  # the only chunk is among the hits already
             rows.documents[hit.document] = ComparedDocument(hit.document)
         elif table := _read_table(record, state):
-            marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative, query.stem)
-            documents = state.documents.get_many(table.rows).values()
-            extremes = {row.key: row for index, row in enumerate(documents) if marked.get(index)}
-            if all(row.chunk_count == 1 for row in extremes.values()):
-                rows.chunks.extend(row.get_chunk_id(0) for row in islice(extremes.values(), _MAX_EQUAL_ROWS))
-                rows.documents.update(
-                    (row.key, ComparedDocument(table.columns, can_be_extreme=row.key in extremes)) for row in documents
-                )
+            _add_extreme_rows(rows, table, superlative, query)
     documents_by_key = {key: document for key, document in rows.documents.items() if key not in long_documents}
     return _ComparedRows(list(dict.fromkeys(rows.chunks)), documents_by_key)
+
+
+def _add_extreme_rows(rows: _ComparedRows, table: _RowDocuments, superlative: Superlative, query: Query) -> None:
+    """Add the documents of a table whose rows are documents to ``rows``, and the chunks of those with an extreme value.
+
+    Nothing is added if a row with an extreme value has several chunks.
+    """
+    marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative, query.stem)
+    documents = query.state.documents.get_many(table.rows).values()
+    extremes = {row.key: row for index, row in enumerate(documents) if marked.get(index)}
+    if all(row.chunk_count == 1 for row in extremes.values()):
+        rows.chunks.extend(row.get_chunk_id(0) for row in islice(extremes.values(), _MAX_EQUAL_ROWS))
+        rows.documents.update(
+            (row.key, ComparedDocument(table.columns, can_be_extreme=row.key in extremes)) for row in documents
+        )
 
 
 def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:
@@ -178,7 +186,7 @@ def _read_table(record: DocumentRecord, state: State) -> _RowDocuments | None:
     first column of the row ``record``, or only columns of that row.
     """
     condition: Condition = Not(IsNotNull(_SOURCE)) if record.source is None else Compare(_SOURCE, "=", record.source)
-    documents = np.flatnonzero(Evaluation(state).evaluate(condition).certain_matches)
+    documents = np.flatnonzero(Evaluation(state).evaluate(condition).certain_matches)  # the ids of documents
     if state.allowed is not None:
         documents = np.intersect1d(documents, np.asarray(state.allowed.documents, documents.dtype))
     if len(documents) > _MAX_ROW_DOCUMENTS:

@@ -128,16 +128,14 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | N
         elif cell is None or _DIGIT_PATTERN.search(cell):
             return None
     units = {value.unit for value in values.values()} - {""}
+    rates = {value.rate for value in values.values()} - {""}
     has_bare_numbers = any(not value.unit and 0 != value.number < math.inf for value in values.values())
     if CALENDAR_YEAR in units and has_bare_numbers:  # 1500 and 900 are numbers
         units.remove(CALENDAR_YEAR)
-    if (
-        len(values) < max(_MIN_VALUES, _MIN_VALUE_SHARE * len(cells))
-        or len(units) > 1
-        or len({value.rate for value in values.values()} - {""}) > 1
-        or (has_bare_numbers and not units.isdisjoint(_BASE_UNITS))
-        or _has_unclear_periods([cell or "" for cell in cells.values()])
-    ):
+    has_few_values = len(values) < max(_MIN_VALUES, _MIN_VALUE_SHARE * len(cells))
+    lacks_some_units = has_bare_numbers and not units.isdisjoint(_BASE_UNITS)  # "30" next to "1 h"
+    has_unclear_numbers = _has_unclear_periods([cell or "" for cell in cells.values()])
+    if has_few_values or len(units) > 1 or len(rates) > 1 or lacks_some_units or has_unclear_numbers:
         return None
     name_unit = _find_unit_in_name(name)
     unit = next(iter(units & _COLUMN_UNITS), "")
@@ -145,7 +143,7 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | N
         unit = name_unit
     if unit == CLOCK and _DURATION_PATTERN.search(name):  # the order of clock times is that of durations
         unit = TIME
-    if unit in _BASE_UNITS and any(value.rate for value in values.values()):  # km/h
+    if unit in _BASE_UNITS and rates:  # km/h
         unit = ""
     numbers = {index: value.number for index, value in values.items()}
     return ParsedColumn(numbers, unit, any(value.is_range for value in values.values()))

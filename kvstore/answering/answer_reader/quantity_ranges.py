@@ -296,7 +296,7 @@ def _find_units(text: str) -> frozenset[str]:
 
 
 def _replace_all(text: str, replacements: dict[_Range, str]) -> str:
-    """Return a text with each range replaced by its value in ``replacements``."""
-    for quantity_range, value in sorted(replacements.items(), reverse=True):
+    """Return a text with each range replaced by its value in ``replacements``, after the label of the range."""
+    for quantity_range, value in sorted(replacements.items(), reverse=True):  # the last first, so offsets stay valid
         text = text[: quantity_range.start] + quantity_range.label + value + text[quantity_range.end :]
     return text

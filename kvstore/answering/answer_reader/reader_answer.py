@@ -88,28 +88,43 @@ def extract_reader_answer(
     excerpt = Excerpt(
         passage_index, *_find_display_range(snippets, index, evidence.question, best.answer), best.score, best.answer
     )
-    excerpts = [excerpt]
-    num_words = sum(snippet.num_words for snippet in excerpt.get_snippets(reader_result.passages))
-    displayed_positions = set(excerpt.positions)
-    for position in _list_context(reader_result, evidence.question, max_gap):
-        if len(excerpts) > max_context:  # the first excerpt is the answer
-            break
-        context_excerpt = _make_context_excerpt(reader_result.passages, position, best.score, displayed_positions)
-        if context_excerpt is None:
-            continue
-        context_snippets = context_excerpt.get_snippets(reader_result.passages)
-        num_added = sum(snippet.num_words for snippet in context_snippets)
-        fits_limit = num_words + num_added <= max_words
-        # A sentence outside every hit cannot be cited.
-        is_within_hit = context_snippets[0].hit is not None
-        if is_within_hit and position not in displayed_positions and fits_limit:
-            displayed_positions |= set(context_excerpt.positions)
-            num_words += num_added
-            excerpts.append(context_excerpt)
+    positions = _list_context(reader_result, evidence.question, max_gap)
+    excerpts = [excerpt, *_select_context(reader_result.passages, excerpt, positions, max_context, max_words)]
     text, citations = render_excerpts(reader_result.passages, excerpts, scorer)
     # One of the lines about the question's entities is enough for a short answer.
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reader_result.verdict)
+
+
+def _select_context(
+    passages: Sequence[Passage],
+    answer: Excerpt,
+    positions: Sequence[SnippetPosition],
+    max_context: int,
+    max_words: int,
+) -> list[Excerpt]:
+    """Return at most ``max_context`` excerpts from the sentences at ``positions``, to display after ``answer``.
+
+    The answer and the excerpts have at most ``max_words`` words together; a longer excerpt is skipped.
+    """
+    excerpts: list[Excerpt] = []
+    num_words = sum(snippet.num_words for snippet in answer.get_snippets(passages))
+    displayed_positions = set(answer.positions)
+    for position in positions:
+        if len(excerpts) == max_context:
+            break
+        excerpt = _make_context_excerpt(passages, position, answer.score, displayed_positions)
+        if excerpt is None:
+            continue
+        snippets = excerpt.get_snippets(passages)
+        num_added = sum(snippet.num_words for snippet in snippets)
+        # A sentence outside every hit cannot be cited.
+        is_within_hit = snippets[0].hit is not None
+        if is_within_hit and position not in displayed_positions and num_words + num_added <= max_words:
+            displayed_positions |= set(excerpt.positions)
+            num_words += num_added
+            excerpts.append(excerpt)
+    return excerpts
 
 
 class _SnippetId(NamedTuple):

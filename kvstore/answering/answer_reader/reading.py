@@ -317,7 +317,8 @@ def _opens_document_about(
     """
     passage = passages[position.passage_index]
     first = passage.snippets[0]
-    if position.snippet_index > 0 or first.ordinal > 0 or first.kind != "prose":  # not in the first chunk
+    is_first_chunk = first.ordinal == 0
+    if position.snippet_index > 0 or not is_first_chunk or first.kind != "prose":
         return False
     title_terms = set(list_terms(passage.plain_title, scorer.stem))
     return bool(title_terms) and title_terms == subject_terms

@@ -256,18 +256,30 @@ def mark_extremes(
     highest_count = max((selection.num_names for selection in selections), default=0)
     marked: dict[int, str | None] = {}
     for selection in selections:
-        column = selection.column
-        is_highest = superlative.is_highest != _is_opposite(column, superlative.measure)
-        # The end of a range such as "5-7" is unknown, so it cannot be the highest value.
-        if selection.num_names < highest_count or (is_highest and column.has_ranges):
-            continue
-        extreme = (max if is_highest else min)(column.values[index] for index in selection.cells)
-        for index, cell in selection.cells.items():
-            if column.values[index] == extreme:
-                text = rows[index].text
-                mark = f"{superlative.text} " if column.name else f"{superlative.phrase}: "
-                marked[index] = f"{text[: cell.offset]}{mark}{text[cell.offset :]}"
+        if selection.num_names == highest_count:
+            marked |= _mark_extreme_rows(rows, selection, superlative)
     return marked | {index: None for index in ruled_out if index not in marked}
+
+
+def _mark_extreme_rows(
+    rows: Sequence[ComparedRow], selection: _SelectedRows, superlative: Superlative
+) -> dict[int, str]:
+    """Return the texts of the selected rows with the extreme value, with the superlative in them, by index of the row.
+
+    The result is empty if the extreme value is unknown.
+    """
+    column = selection.column
+    is_highest = superlative.is_highest != _is_opposite(column, superlative.measure)
+    if is_highest and column.has_ranges:  # the value of "5-7" is its lower end
+        return {}
+    extreme = (max if is_highest else min)(column.values[index] for index in selection.cells)
+    marked = {}
+    for index, cell in selection.cells.items():
+        if column.values[index] == extreme:
+            text = rows[index].text
+            mark = f"{superlative.text} " if column.name else f"{superlative.phrase}: "
+            marked[index] = f"{text[: cell.offset]}{mark}{text[cell.offset :]}"
+    return marked
 
 
 def split_cells(text: str) -> dict[str, _Cell]:

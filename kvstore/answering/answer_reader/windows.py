@@ -87,20 +87,7 @@ def select_windows(
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
-    candidates: dict[SnippetPosition, bool] = {}  # True if the snippet lacks what the question asks for
-    for position in list_candidates(passages):
-        snippet = get_snippet(passages, position)
-        is_address = _ADDRESS_PATTERN.fullmatch(snippet.text) is not None
-        is_unasked_address = is_address and answer_type.name not in _ADDRESS_TYPES
-        if not (snippet.is_question or is_unasked_address or is_unasked_mail_field(snippet, answer_type)):
-            candidates[position] = estimator.lacks_answer_type(position)
-    # Headings are not among the candidates, so those with the date of a version are added.
-    candidates |= {
-        SnippetPosition(passage_index, index): False
-        for passage_index, passage in enumerate(passages)
-        for index, snippet in enumerate(passage.snippets)
-        if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(scorer.question)
-    }
+    candidates = _find_candidates(answer_type, passages, scorer.question, estimator)
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     marked_rows = _compare_rows(passages, candidates, scorer, compared)
     max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
@@ -124,6 +111,29 @@ def select_windows(
     preferred_windows = [window for window in compared_windows if window.is_selected][:_MAX_PREFERRED]
     other_windows = [window for window in compared_windows if window not in preferred_windows]
     return [*preferred_windows, *other_windows][:MAX_WINDOWS]
+
+
+def _find_candidates(
+    answer_type: AnswerType, passages: Sequence[Passage], question: str, estimator: _CandidateEstimator
+) -> dict[SnippetPosition, bool]:
+    """Return the positions of the snippets that can be read, each with True if it lacks what the question asks for.
+
+    See :func:`select_windows` for the snippets that are not read.
+    """
+    candidates: dict[SnippetPosition, bool] = {}
+    for position in list_candidates(passages):
+        snippet = get_snippet(passages, position)
+        is_address = _ADDRESS_PATTERN.fullmatch(snippet.text) is not None
+        is_unasked_address = is_address and answer_type.name not in _ADDRESS_TYPES
+        if not (snippet.is_question or is_unasked_address or is_unasked_mail_field(snippet, answer_type)):
+            candidates[position] = estimator.lacks_answer_type(position)
+    # Headings are not selectable, so those with the date of a version are added.
+    return candidates | {
+        SnippetPosition(passage_index, index): False
+        for passage_index, passage in enumerate(passages)
+        for index, snippet in enumerate(passage.snippets)
+        if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(question)
+    }
 
 
 class _CandidateEstimator:
@@ -219,33 +229,44 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition, *, is_selected: bool = False) -> bool:
         """True if a snippet, with a list or table that it introduces, lacks what the question asks for.
 
-        If some rows have an identifier or a name from the question, the other rows lack it; a name in the title or a
-        heading counts for every row below. Any other table row needs a term from the question, the quality ("weight")
-        that is asked for, or a range with the question's quantity (``is_selected``). If the question asks for the
-        address or telephone number of a name, a snippet without any word of the name lacks it.
+        A table row lacks it if it is about another thing than the question, or if no cell is asked for. A range with
+        the question's quantity (``is_selected``) is always asked for. If the question asks for the address or telephone
+        number of a name, a snippet without any word of the name lacks it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
         snippet = passage.snippets[index]
-        if _is_row(snippet):
-            if self._row_identifiers and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
-                return True
-            words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), snippet.labeled_text])))
-            if is_selected:
-                words |= self.quantity_words
-            if self._row_names and not any(name <= words for name in self._row_names):
-                return True
-        has_asked_cell = is_selected or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")
-        if snippet.cell_text and not has_asked_cell:
-            quality = self._quality
-            if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cell_text, self._scorer.stem):
-                return True
+        if _is_row(snippet) and self._is_about_other_thing(passage, index, is_selected=is_selected):
+            return True
+        if snippet.cell_text and not (is_selected or self._has_asked_cell(snippet)):
+            return True
         text = _render_with_block(passage.snippets, index)
         if self._answer_type.name in FIXED_FORM_TYPES and self._name_words:
             context = " ".join([passage.document, *passage.list_labels(index), text]).lower()
             if not any(word in context for word in self._name_words):
                 return True
         return self._answer_type.is_missing_in(text)
+
+    def _is_about_other_thing(self, passage: Passage, index: int, *, is_selected: bool) -> bool:
+        """True if the row at ``index`` lacks the identifiers or names of the question, and another row has one of them.
+
+        A name in the title or a heading counts for every row below. The words of the question's quantity count if a
+        range in the row includes it (``is_selected``).
+        """
+        row = passage.snippets[index]
+        if self._row_identifiers and self._row_identifiers.isdisjoint(_find_identifiers(row.text)):
+            return True
+        words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), row.labeled_text])))
+        if is_selected:
+            words |= self.quantity_words
+        return bool(self._row_names) and not any(name <= words for name in self._row_names)
+
+    def _has_asked_cell(self, row: Snippet) -> bool:
+        """True if a row has a term from the question in a cell, or the quality ("weight") that is asked for."""
+        if self._scorer.list_question_terms(f"{row.label} {row.cell_text}"):
+            return True
+        quality = self._quality
+        return quality is not None and self._scorer.stem(quality) in list_terms(row.cell_text, self._scorer.stem)
 
 
 def _find_identifiers(text: str) -> set[str]:
