@@ -305,6 +305,16 @@ class _Checker:
                 f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {chunk_record.words} recorded"
             )
         self._totals["words"] += chunk_record.words
+        yield from self._check_vector_location(record, chunk, chunk_record)
+        if len(self._keys) > _MAX_KEYS:
+            self._keys.clear()
+        if occurrences != self._state.filter.find_mentions(
+            fold(chunk_text), self._state.settings.name_words, self._keys, Occurrence
+        ):
+            yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
+
+    def _check_vector_location(self, record: DocumentRecord, chunk: int, chunk_record: ChunkRecord) -> Iterator[str]:
+        """Yield a sentence if the vector of a chunk is not at the location (block, row) in the chunk's record."""
         if self._vector_checksums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
             try:
                 self._vectors.get_row_ids(chunk_record.block)
@@ -312,12 +322,6 @@ class _Checker:
                 yield str(error)
             else:
                 yield f"document {record.key!r}: the vector of chunk {chunk} is not at the location in its record"
-        if len(self._keys) > _MAX_KEYS:
-            self._keys.clear()
-        if occurrences != self._state.filter.find_mentions(
-            fold(chunk_text), self._state.settings.name_words, self._keys, Occurrence
-        ):
-            yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
 
     def _check_abstracts(self, record: DocumentRecord, sections: list[Section]) -> Iterator[str]:
         """Yield a sentence for each fault in the tree of abstracts (summaries) of a document.

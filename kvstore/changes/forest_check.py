@@ -74,6 +74,12 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
         for child, parent in sorted(set(asserted_edges) ^ set(recorded_edges)):
             owner = "the user" if document == USER else f"document {document}"
             yield f"edge {child} under {parent}: records disagree on whether {owner} asserts it"
+    yield from _check_stated_edges(state)
+
+
+def _check_stated_edges(state: State) -> Iterator[str]:
+    """Yield a sentence for each edge of the user whose names or tree differ from those of its nodes."""
+    forest = state.forest
     for child, parent, edge in forest.iter_stated_edges():
         if forest.get_tree_name(forest.get_node(child).tree) != edge.tree:
             yield f"tree node {child} is not in tree {edge.tree!r}, the tree of an edge of the user"

@@ -76,8 +76,9 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         pair_groups = [reused_rows.pairs]
         for row in range(start, len(vectors)):
             pair_groups.append(_find_near_rows(graph, vectors, row, entities, similarity))
-            if (row - start + 1) % _GRAPH_BATCH == 0:
-                tools.progress(len(new_entities) + row - start + 1, steps)
+            num_rows_done = row - start + 1
+            if num_rows_done % _GRAPH_BATCH == 0:
+                tools.progress(len(new_entities) + num_rows_done, steps)
         tools.progress(steps, steps)
         row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
         column_values = (vectors, entities, row_digests, *_symmetrize_pairs(pair_groups))
