@@ -28,6 +28,7 @@ from ...arguments import Option
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, HitGroup
 from ...retrieval.query import Query, evidence_of, option
+from ...structures.ranking import Ranking
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.report_hits import (
     CommunityReportsRequest,
@@ -175,12 +176,7 @@ class ArchragStrategy:
             for chunk, _ in ranking
             if chunk in chunk_sources and (link_weight > 0 or chunk not in hybrid_paths)
         }
-        node_paths = _format_paths(query, nodes_by_chunk)
-        paths = {}
-        for chunk, _ in ranking:
-            reasons = [reason for reason in (hybrid_paths.get(chunk), node_paths.get(chunk)) if reason]
-            if reasons:
-                paths[chunk] = "; ".join(reasons)
+        paths = _join_paths(ranking, hybrid_paths, _format_paths(query, nodes_by_chunk))
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(hybrid.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
@@ -231,6 +227,15 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
                 if previous is None or previous.relative_cosine < relative_cosine:
                     chunk_sources[chunk] = _ChunkSource((layer, node), relative_cosine)
     return chunk_sources
+
+
+def _join_paths(ranking: Ranking, *mappings: Mapping[int, str]) -> dict[int, str]:
+    """Return, by chunk of a ranking, its paths in several mappings, joined by "; "; chunks without a path are omitted.
+
+    A path in a mapping can be empty.
+    """
+    paths = {chunk: "; ".join(filter(None, (mapping.get(chunk) for mapping in mappings))) for chunk, _ in ranking}
+    return {chunk: path for chunk, path in paths.items() if path}
 
 
 def _format_paths(query: Query, nodes_by_chunk: Mapping[int, LayerNode]) -> dict[int, str]:

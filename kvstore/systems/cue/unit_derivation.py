@@ -13,6 +13,7 @@ paper, a model writes full names into the sentence for this purpose. A chunk wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -257,9 +258,7 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
     )
     # Rendering changes a text with markup.
     are_parsable = [is_document_parsable and text == render_unit(text) for text in texts]
-    parsed_clauses = pipeline.parse_texts(
-        (text for text, is_parsable in zip(texts, are_parsable, strict=True) if is_parsable), _extract_clauses
-    )
+    parsed_clauses = pipeline.parse_texts(compress(texts, are_parsable), _extract_clauses)
     for span, text, is_parsable in zip(sentence_spans, texts, are_parsable, strict=True):
         clauses = next(parsed_clauses) if is_parsable else []
         if len(clauses) < 2:
