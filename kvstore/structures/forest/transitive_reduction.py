@@ -250,13 +250,13 @@ class TransitiveReduction:
         forest = self._forest
         self._work_by_tree[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)
         cycle_edges = find_cycle_edges(edges)
-        for edge in edges:
+        for edge in edges:  # record which of them are on a cycle
             if edge not in cycle_edges:
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
             elif not forest.is_on_cycle(*edge):
                 self._put_cycle_edge(*edge)
         cyclic = cycle_edges.difference(select_acyclic(forest.sort_strongest_first(cycle_edges)))
-        for edge in sorted(cyclic):
+        for edge in sorted(cyclic):  # refused edges leave D before others enter it
             status = forest.get_edge_status(*edge)
             if status != CYCLIC:
                 self._remove_acyclic_edge(*edge, status)

@@ -139,7 +139,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     def renew_record(self, record: IndexRecord) -> IndexRecord:
         """Return the record of the index after a repair renumbered ids, so that kvstore rejects all older files.
 
-        It has no tokens (of valid files), and the next epoch (the number of renumberings).
+        Without tokens, no file is trusted; the epoch is the next one.
         """
         return replace(record, tokens=(), epoch=record.epoch + 1)
 

@@ -74,9 +74,11 @@ class VectorCacheContent:
             dimension = first_vectors.shape[1]
         matrix = np.empty((len(chunks), dimension), np.float32)
         for (ids, vectors), order in zip(self.batches, self._batch_orders, strict=True):
+            if not len(ids):
+                continue
             positions = np.searchsorted(ids, chunks, sorter=order)
-            rows = order[np.minimum(positions, len(ids) - 1)] if len(ids) else positions
-            is_in_batch = (ids[rows] == chunks) if len(ids) else np.zeros(len(chunks), np.bool_)
+            rows = order[np.minimum(positions, len(ids) - 1)]
+            is_in_batch = ids[rows] == chunks
             matrix[is_in_batch] = vectors[rows[is_in_batch]]
             is_cached |= is_in_batch
         return matrix[is_cached], is_cached
