@@ -175,11 +175,7 @@ class DocxBody:
         paragraphs = [make_paragraph(text) for text in texts]
         if depth_and_label is not None:
             depth, label = depth_and_label
-            item_text = "\n".join(block.text for block in paragraphs)
-            number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
-            if number_match is None:  # Markdown has no such marker: "(a)", "4.2"
-                item_text = f"{label} {item_text}".lstrip()
-            marker = "-" if number_match is None else f"{number_match[1]}."
+            marker, item_text = _apply_label(label, "\n".join(block.text for block in paragraphs))
             builder.add_item(depth, marker, [MarkdownBlock("paragraph", item_text)])
         elif _QUOTE_STYLE_PATTERN.match(style):
             builder.add_blocks(make_quote(paragraphs))
@@ -337,6 +333,18 @@ class DocxBody:
             if any(row_texts):
                 texts.append(row_texts)
         return [make_table(texts[0], texts[1:])] if texts else []
+
+
+def _apply_label(label: str, text: str) -> tuple[str, str]:
+    """Return the marker and the text of a list item with this label.
+
+    A label that is no marker in Markdown, such as ``(a)`` or ``4.2``, becomes the beginning of the text of a bullet.
+
+    >>> _apply_label("3)", "Rinse the pot."), _apply_label("(a)", "Rinse the pot.")
+    (('3.', 'Rinse the pot.'), ('-', '(a) Rinse the pot.'))
+    """
+    number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
+    return (f"{number_match[1]}.", text) if number_match is not None else ("-", f"{label} {text}".lstrip())
 
 
 def _iter_unwrapped(container: Any) -> Iterator[Any]:

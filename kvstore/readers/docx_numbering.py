@@ -76,13 +76,13 @@ class ListNumbering:
         self._counters: defaultdict[str, dict[int, int]] = defaultdict(dict)  # the last number of each level
 
     def find_level(self, list_id: str, style_id: str) -> int:
-        """Return the level of a paragraph that names none: the level for its style, or 0."""
+        """Return the level of a paragraph that does not name its level: the level for its style, or 0."""
         return self._styled_levels.get(list_id, {}).get(style_id, 0)
 
     def number_paragraph(self, list_id: str, level: int, default_format: str) -> str:
         """Count the next paragraph of a level of a list, and return its label; empty for a bullet.
 
-        ``default_format``, such as ``decimal``, is the format of an undefined level.
+        The deeper levels begin again. ``default_format``, such as ``decimal``, is the format of an undefined level.
         """
         definition_id = self._definition_ids.get(list_id, list_id)
         levels = self._levels.get(list_id, {})
@@ -98,10 +98,10 @@ class ListNumbering:
 
         def format_placeholder(match: re.Match[str]) -> str:
             """Return the number of the level that a placeholder refers to; the first one if it has no paragraph."""
-            other = int(match[1]) - 1
-            other_format = level_format if other == level else levels.get(other, level_format)
-            number_format = "decimal" if level_format.is_legal else other_format.format
-            return _format_number(counters.get(other, other_format.start), number_format)
+            named_level = int(match[1]) - 1
+            named_format = level_format if named_level == level else levels.get(named_level, level_format)
+            number_format = "decimal" if level_format.is_legal else named_format.format
+            return _format_number(counters.get(named_level, named_format.start), number_format)
 
         return " ".join(_PLACEHOLDER_PATTERN.sub(format_placeholder, level_format.text).split())
 

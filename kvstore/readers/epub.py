@@ -45,7 +45,7 @@ _META_FIELDS = {
     "publisher": "publisher",
     "identifier": "id",
 }
-_HEADING_PATTERN = re.compile(r"(#+) (.*)")  # ## Green tea
+_HEADING_PATTERN = re.compile(r"(?P<marks>#+) (?P<title>.*)")  # ## Green tea
 #: The maximum number of missing pages that a message lists.
 _MAX_MISSING_SHOWN = 3
 #: The maximum depth of navigation entries.
@@ -131,7 +131,7 @@ class _EpubBook:
         self.meta = _read_meta(opf)
 
     def _find_package_path(self) -> str:
-        """Return the path of the package document (OPF), which the container names; raises ReaderError without it."""
+        """Return the path of the package document, which ``container.xml`` names; raises ReaderError without it."""
         elements = self._package.read_tree(_CONTAINER_PATH).iter()
         package_path = next(
             (element.get("full-path") for element in elements if get_local_name(element) == "rootfile"), None
@@ -199,12 +199,12 @@ def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: _NavigationEn
         return blocks
     level, label = navigation_entry.level, navigation_entry.label
     heading_matches = [_HEADING_PATTERN.match(block.text) if block.kind == "heading" else None for block in blocks]
-    heading_levels = [len(match[1]) for match in heading_matches if match]
+    heading_levels = [len(match["marks"]) for match in heading_matches if match]
     if not heading_levels:
         return [make_heading(level, label), *blocks] if label else blocks
     shift = level - min(heading_levels)
     return [
-        make_heading(len(match[1]) + shift, match[2]) if match else block
+        make_heading(len(match["marks"]) + shift, match["title"]) if match else block
         for block, match in zip(blocks, heading_matches, strict=True)
     ]
 

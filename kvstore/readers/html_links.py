@@ -180,7 +180,7 @@ def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: Pag
     while parent is not None and tag in INLINE_TAGS:
         if parent.tag in HEADING_TAGS or parent.tag == "dt":
             next_sibling = find_sibling(node, 1)
-            is_last = next_sibling is None or _is_action_or_paging_link(analysis.get_stats(next_sibling))
+            is_last = next_sibling is None or _is_action_or_navigation_link(analysis.get_stats(next_sibling))
             return is_last and find_sibling(node, -1) is not None
         if _has_text_neighbor(node, -1, analysis) or _has_text_neighbor(node, 1, analysis):
             return False
@@ -195,16 +195,16 @@ def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: Pag
 def _has_text_neighbor(node: LexborNode, step: int, analysis: PageAnalysis) -> bool:
     """True if text or an inline element is on the line before (``step`` -1) or after (1) an inline element.
 
-    Page actions and paging links are skipped.
+    Page actions and links that lead to other pages are skipped.
     """
     sibling = find_sibling(node, step)
-    while sibling is not None and _is_action_or_paging_link(analysis.get_stats(sibling)):
+    while sibling is not None and _is_action_or_navigation_link(analysis.get_stats(sibling)):
         sibling = find_sibling(sibling, step)
     return sibling is not None and sibling.tag not in _INLINE_BREAK_TAGS and sibling.tag not in _NEIGHBOR_BLOCK_TAGS
 
 
-def _is_action_or_paging_link(stats: ElementStats | None) -> bool:
-    """True if an element is only a link whose label is a page action (``edit``) or leads to other pages (``next``).
+def _is_action_or_navigation_link(stats: ElementStats | None) -> bool:
+    """True if an element is only one link, whose label is a page action (``edit``) or leads elsewhere (``next``).
 
     ``stats`` are the counts of its text and links; None, as for a text, yields False.
     """

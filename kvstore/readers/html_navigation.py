@@ -169,7 +169,9 @@ class NavigationFilter:
         in ``tables_of_contents``.
         """
         stats = self.analysis.get_stats(node)
-        if stats is None or not stats.text_length or node.mem_id in self.analysis.content_path_ids:
+        if stats is None or not stats.text_length:
+            return None
+        if node.mem_id in self.analysis.content_path_ids:  # the content, or an element around it
             return None
         # In the content, the attributes of only some elements are inspected.
         reads_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content

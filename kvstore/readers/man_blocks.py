@@ -179,7 +179,7 @@ class ManualBlocks:
             self._levels[-1].add_blocks(make_paragraph(text))
 
     def _redirect_next_line(self, handle_line: Callable[[str], None]) -> None:
-        """Have the next line of text passed to ``handle_line`` instead of adding it to the paragraph."""
+        """Make ``handle_line`` receive the next line of text, which then is not added to the paragraph."""
         self._next_line_handler = handle_line
 
     def _finish_code(self) -> None:

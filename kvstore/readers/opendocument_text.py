@@ -138,7 +138,7 @@ class OpenDocumentConverter:
     def _list_style_names(self, element: Element) -> list[str]:
         """Return the names of the style of a paragraph or span and of its parent styles, nearest first.
 
-        See OpenDocument 1.3, 16.2.
+        The last one can be undefined. See OpenDocument 1.3, 16.2.
         """
         name = element.get(f"{TEXT}style-name")
         names: list[str] = []

@@ -178,8 +178,7 @@ class _LineCollector:
     def _record_line_end(self) -> None:
         """Record in ``_separation`` that pypdf reported the end of a line.
 
-        A second line end before the next text is a blank line, unless spaces were shown elsewhere on the page before
-        it.
+        A second line end before the next text is a blank line, unless spaces elsewhere on the page preceded it.
         """
         separation = self._separation
         is_blank = separation.ends_line and not separation.has_distant_space

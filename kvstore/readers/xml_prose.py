@@ -427,7 +427,7 @@ def _format_person(element: Element) -> str:
 
 
 def _format_date(element: Element) -> str:
-    """Return a date in ISO 8601 if it has an attribute in that format, or year, month and day; else its text."""
+    """Return a date in ISO 8601 from its year, month and day, or from its attribute in that format; else its text."""
     parts = {get_local_name(child): get_text(child) for child in element}
     if parts.get("year"):
         return "-".join(parts[name].zfill(2) for name in ("year", "month", "day") if parts.get(name, "").isdigit())
