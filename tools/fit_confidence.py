@@ -312,29 +312,34 @@ def fit_and_evaluate(
     is_own = np.array([question.is_own for question in questions], float)
     is_tuning = np.array([question.is_tuning for question in questions])
     weights = _fit_weights(questions, features, is_tuning)
-    confidence = 1 / (1 + np.exp(-(features @ weights)))
+    confidence = _predict(features, weights)
+    is_answered = confidence >= min_confidence
     is_reported = ~is_tuning
     held_out = {}
     for name in sorted({question.set for question in questions}):
         is_held_out = np.array([name in (question.set, question.question_set) for question in questions])
-        confidences = 1 / (1 + np.exp(-(features @ _fit_weights(questions, features, is_tuning & ~is_held_out))))
-        held_out[name] = _compute_answered_shares(questions, confidences >= min_confidence, is_held_out)
+        held_out_weights = _fit_weights(questions, features, is_tuning & ~is_held_out)
+        is_answered_held_out = _predict(features, held_out_weights) >= min_confidence
+        held_out[name] = _compute_answered_shares(questions, is_answered_held_out, is_held_out)
     return {
         "weights": {
             name: round(float(value), 2) for name, value in zip([*feature_names, "constant"], weights, strict=True)
         },
         "area_tune": round(compute_area_under_curve(confidence[is_tuning], is_own[is_tuning]), 4),
         "area_report": round(compute_area_under_curve(confidence[is_reported], is_own[is_reported]), 4),
-        "answered_own": round(float((confidence[is_reported & (is_own == 1)] >= min_confidence).mean()), 4),
-        "answered_others": round(float((confidence[is_reported & (is_own == 0)] >= min_confidence).mean()), 4),
-        "answered_withheld": round(
-            float((withheld_features @ weights > np.log(min_confidence / (1 - min_confidence))).mean()), 4
-        )
+        "answered_own": round(float(is_answered[is_reported & (is_own == 1)].mean()), 4),
+        "answered_others": round(float(is_answered[is_reported & (is_own == 0)].mean()), 4),
+        "answered_withheld": round(float((_predict(withheld_features, weights) > min_confidence).mean()), 4)
         if len(withheld_features)
         else None,
-        "answered": _compute_answered_shares(questions, confidence >= min_confidence, is_reported),
+        "answered": _compute_answered_shares(questions, is_answered, is_reported),
         "held_out": held_out,
     }
+
+
+def _predict(features: Numbers, weights: Numbers) -> Numbers:
+    """Return the confidence of each question by a logistic model."""
+    return 1 / (1 + np.exp(-(features @ weights)))
 
 
 def _build_table(questions: Sequence[QuestionFeatures], feature_names: Sequence[str]) -> Numbers:
@@ -354,7 +359,7 @@ def _fit_weights(questions: Sequence[QuestionFeatures], features: Numbers, is_se
     # The constant is not regularized; its small value only makes the matrix invertible.
     ridge = np.diag([*([2 * _RIDGE] * (len(weights) - 1)), 1e-12])
     for _ in range(_STEPS):  # Newton's method
-        predicted = 1 / (1 + np.exp(-(features @ weights)))
+        predicted = _predict(features, weights)
         gradient = features.T @ (question_weights * (predicted - is_own)) + ridge @ weights
         hessian = (features.T * (question_weights * predicted * (1 - predicted))) @ features + ridge
         weights -= np.linalg.solve(hessian, gradient)

@@ -15,11 +15,10 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from quantize_embedder import RecordingGraph, iter_calibration_texts
+from quantize_embedder import RecordingGraph, iter_calibration_texts, open_recording_session
 
 from kvstore.models.e5_export import CONFIG, SMOOTHING_FILE, E5Graph, iter_smoothed_layers, read_tensors
 from kvstore.models.e5_weights import MAX_TOKENS, WIDTH, E5Weights
-from kvstore.models.onnx_runtime import import_onnxruntime
 from kvstore.models.unigram_tokenizer import UnigramTokenizer
 
 _NUM_TEXTS = 60
@@ -39,17 +38,12 @@ def measure_max_activations(weights: E5Weights) -> dict[str, Any]:
     import tempfile
     from pathlib import Path
 
-    import onnx
-
     graph = _RecordingE5Graph(weights)
     graph.add_bert(CONFIG, use_mean=True)
-    input_names = list(dict.fromkeys(graph.inputs.values()))
+    input_names = list(dict.fromkeys(graph.inputs.values()))  # of the values that are inputs of layers
     with tempfile.TemporaryDirectory() as folder:
         graph.save(Path(folder) / "model.onnx", WIDTH)
-        network = onnx.load(Path(folder) / "model.onnx")
-    # The inputs of the layers become outputs of the network, so that a run returns them.
-    network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in input_names)
-    session: Any = import_onnxruntime().InferenceSession(network.SerializeToString())
+        session = open_recording_session(Path(folder) / "model.onnx", input_names)
     tokenizer = UnigramTokenizer(weights.get_vocabulary(), MAX_TOKENS)
     maxima: dict[str, Any] = dict.fromkeys(input_names, 0)
     for index, text in enumerate(islice(iter_calibration_texts(), _NUM_TEXTS)):

@@ -92,7 +92,7 @@ class RecordingGraph(BertGraph):
     """A network in float32 that records which of its values are the inputs of linear layers."""
 
     def __init__(self, weights: Any) -> None:
-        """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer.
+        """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer, by its name.
 
         ``weights`` are the argument of :class:`BertGraph`, or of the other class of graphs that a subclass extends.
         """
@@ -214,9 +214,17 @@ def iter_calibration_texts() -> Iterator[str]:
             yield " ".join(paragraphs[start : start + _NUM_PARAGRAPHS])
 
 
-def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
-    """Return the statistics of the inputs of each linear layer, measured with the original in float32."""
+def open_recording_session(model_file: Path, names: list[str]) -> Any:
+    """Open a network in onnxruntime; ``names`` are further values of the network that a run can return."""
     import onnx
+
+    network = onnx.load(model_file)
+    network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return import_onnxruntime().InferenceSession(network.SerializeToString())
+
+
+def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
+    """Run the original model in float32 on the calibration texts; return the statistics of each layer's inputs."""
     from tokenizers import Tokenizer
 
     graphs: list[RecordingGraph] = []
@@ -231,10 +239,7 @@ def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
         write_bert(model, folder, make_graph)
         inputs = graphs[0].inputs
         input_names = list(dict.fromkeys(inputs.values()))
-        network = onnx.load(folder / MODEL_FILE)
-        # The inputs of the layers become outputs of the network, so that a run returns them.
-        network.graph.output.extend(onnx.ValueInfoProto(name=name) for name in input_names)
-        session: Any = import_onnxruntime().InferenceSession(network.SerializeToString())
+        session = open_recording_session(folder / MODEL_FILE, input_names)
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
     statistics_by_input: dict[str, _InputStatistics] = {}
     for text in iter_calibration_texts():

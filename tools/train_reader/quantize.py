@@ -64,17 +64,21 @@ def load_quantized_weights(model: Reader, path: Path) -> None:
     tables = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     state = {name: torch.from_numpy(table.copy()) for name, table in tables.items() if table.dtype == np.float32}
     state["words.weight"] = torch.from_numpy(tables["words.weight.rows"] * tables["words.weight.scales"])
-    # The export names most matrices by number; the nodes have them in the order of the computation.
+    # The export names matrices by number. They are used in the order of the computation: first those of the layers,
+    # then those of the heads, which differ in shape.
     suffix = "_quantized"
     matrices = [name.removesuffix(suffix) for node in graph.node for name in node.input if name.endswith(suffix)]
     matrices = [name for name in dict.fromkeys(matrices) if f"{name}{suffix}" in tables]
     parts = ("projection", "attention_output", "inner", "output")
-    targets = [f"layers.{index}.{part}" for index in range(len(model.layers)) for part in parts]
-    shapes = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
-    heads = ("answered_inner", "span", "answered")  # after the layers; their matrices differ in shape
-    for name in matrices:
+    layer_parts = [f"layers.{index}.{part}" for index in range(len(model.layers)) for part in parts]
+    shapes = {head: model.get_submodule(head).weight.shape for head in ("answered_inner", "span", "answered")}
+    for index, name in enumerate(matrices):
         matrix = (tables[f"{name}{suffix}"] * tables[f"{name}_scale"]).T
-        target = targets.pop(0) if targets else next(head for head in heads if shapes[f"{head}.weight"] == matrix.shape)
+        target = (
+            layer_parts[index]
+            if index < len(layer_parts)
+            else next(head for head, shape in shapes.items() if shape == matrix.shape)
+        )
         state[f"{target}.weight"] = torch.from_numpy(matrix.copy())
     model.load_state_dict({name: state[name] for name in model.state_dict()})
 
