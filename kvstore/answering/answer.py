@@ -36,22 +36,22 @@ _MAX_SHOWN_CHARACTERS = 80
 
 @frozen_dataclass
 class Answer(Columnar):
-    """An answer with its citations; ``extractive`` if no language model wrote it.
+    """An answer with its citations; ``extractive`` if no language model wrote it. ``weighed`` is its confidence. If
+    this is too low, the answer has ``abstained``: it says that the documents do not contain the answer, and cites the
+    sentences nearest to the question.
 
     ``str()`` returns its text. As a table, its rows are the citations.
 
-    ``weighed`` is the estimated confidence with its signals. If it is below the session's ``least_confidence`` setting,
-    ``abstained`` is true: the text says that the documents do not contain the answer, and the citations are the
-    sentences nearest to the question. The same happens, with a confidence of 0, if no passage has a sentence to quote.
+    ``weighed`` also has the signals of the confidence. ``abstained`` is true if the confidence is below the session's
+    ``least_confidence`` setting or, with a confidence of 0, if no passage has a sentence to quote.
 
     ``answer_span`` contains the words in an extractive answer that answer the question, if the answer reader found
     them. ``verdict`` is the answer to a yes-no question if the first sentence settles it. ``parts`` contains the
     answers to the parts of a question about several facts, each with its own span and verdict.
 
     For a model's answer, ``dropped`` lists the invalid passage numbers that it cited and that were removed from
-    ``text``.
-    ``reasoning`` is the model's reasoning, and ``cached`` is true if the answer came from the cache. ``problem``
-    explains why the model did not answer, or not completely.
+    ``text``. ``reasoning`` is the model's reasoning, and ``cached`` is true if the answer came from the cache.
+    ``problem`` explains why the model did not answer, or not completely.
     """
 
     text: str

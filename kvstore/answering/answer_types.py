@@ -228,7 +228,6 @@ _MIN_COVERAGE_FRACTION = 0.5
 @dataclass(frozen=True, slots=True)
 class AnswerType:
     """The expected answer type of a question: ``name`` is a type such as ``person``, or ``thing`` if it is unknown.
-
     ``words`` are the words in the question. ``subject`` are the words to be explained if the type is ``meaning`` ("What
     is leave?", "What does --force do?").
     """
@@ -287,9 +286,8 @@ class AnswerType:
 
 @dataclass(frozen=True, slots=True)
 class ForeignAnswerType(AnswerType):
-    """The answer type of a question that is not in English.
-
-    ``language_words`` has the forms of answers in its language: a pattern for each type (None: no forms are known).
+    """The answer type of a question that is not in English. ``language_words`` has the forms of answers in its
+    language: a pattern for each type (None: no forms are known).
     """
 
     language_words: QuestionVocabulary | None = None

@@ -314,10 +314,9 @@ def split_snippets(
 
 
 class _ContextAnnotator:
-    """Sets the fields of the snippets of a text that describe their context, in the order of the text.
-
-    An *attribution* is the line above a quoted mail ("On 3 May, Ann wrote:"). The *open question* is one whose reply
-    can follow; it acts as the heading of its reply.
+    """Sets the fields of the snippets of a text that describe their context, in the order of the text. An *attribution*
+    is the line above a quoted mail ("On 3 May, Ann wrote:"). The *open question* is one whose reply can follow; it acts
+    as the heading of its reply.
     """
 
     def __init__(self, text: str, elements: Sequence[Snippet | SnippetHeading], heading: str) -> None:

@@ -222,10 +222,9 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
 
 class _NameBuilder:
-    """Builds the names in a question from its pieces, added in order.
-
-    ``names`` are the finished names. The words of the name that is being built are followed by at most two links: words
-    without a capital, such as ``of the``, that belong to the name if another word of it follows.
+    """Builds the names in a question from its pieces, added in order. ``names`` are the finished names. The current
+    name has words, and after them at most two links (words without a capital, such as ``of the``), which belong to the
+    name if another word of it follows.
     """
 
     def __init__(self, function_words: frozenset[str], *, has_capital_nouns: bool) -> None:

@@ -76,10 +76,9 @@ def split_settings(block: PassageBlock, text_before: str = "") -> Iterator[Snipp
 
 @dataclass(slots=True)
 class _SettingGroup:
-    """A group: characters ``start`` to ``end`` of the code, with its ``keys``, outermost first.
-
-    ``contents`` are its settings or values as written, which ``separator`` separates in the display. ``item_indent`` is
-    the indentation of the settings of a list item in characters, and -1 for any other group.
+    """A group: characters ``start`` to ``end`` of the code, with its ``keys``, outermost first. ``contents`` are its
+    settings or values as written, which ``separator`` separates in the display. ``item_indent`` is the indentation of
+    the settings of a list item in characters, and -1 for any other group.
     """
 
     start: int
@@ -119,7 +118,9 @@ class _Key(NamedTuple):
 
 
 class _SettingsParser:
-    """Parses the code of a configuration file into groups of settings, line by line."""
+    """Parses the code of a configuration file into groups of settings, line by line. The *open keys* contain the
+    current line. The *current group* is the last one, which the next line can continue.
+    """
 
     def __init__(self) -> None:
         """Create a parser for one file, in which no section or key is open yet."""

@@ -54,10 +54,9 @@ class CompoundTerm(NamedTuple):
 
 
 class QuestionWords(NamedTuple):
-    """The words in a question to search for, as terms (stemmed words).
-
-    ``terms`` are always searched. The parts of ``compounds`` are searched only if no chunk contains the whole word.
-    ``variants`` are the terms of the same words in documents of other languages.
+    """The words in a question to search for, as terms. ``terms`` are always searched. ``compounds`` are words with
+    underscores (``max_size``), whose parts are searched only if no chunk contains the whole word. ``variants`` are the
+    terms of the same words in documents of other languages.
     """
 
     terms: list[str]

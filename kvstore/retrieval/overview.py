@@ -94,11 +94,11 @@ _STORE_PATTERN = compile_lazily(
 
 
 class SummaryRequest(NamedTuple):
-    """The subject of a question for a summary.
+    """What a question asks to summarize. ``subject`` are the words that are not about summaries, documents or their
+    points, and ``years`` those that are years. With ``covers_all``, all documents are summarized if no title contains
+    the ``subject``.
 
-    ``subject`` are the words that are not about summaries, documents or their points, and ``years`` those that are
-    years. With ``covers_all``, all documents are summarized if no title contains the ``subject``. If the
-    question ``is_foreign`` (not in English), a word may have a different ending in a title.
+    If the question ``is_foreign`` (not in English), a word may have a different ending in a title.
     """
 
     subject: frozenset[str]

@@ -53,24 +53,23 @@ SegmentUse = Literal["none", "added", "only"]
 
 @dataclass
 class Query:
-    """A question on one snapshot, with the limits of its answer and the data that was read for it.
+    """A question on one snapshot. ``allowed`` are the documents that satisfy its condition (None: all). ``top`` limits
+    the number of hits, ``within`` their tokens. ``reading`` is a reader of ``state``, to which a strategy sends read
+    requests. ``user_vector`` replaces the embedder's vector of the question.
 
-    ``user_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
-    restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are the
-    options after the statement's WITH, checked against the strategy's options. ``rerank`` reorders the first
-    ``NUM_RERANK_CANDIDATES`` of a ranking. ``segments`` says if neighboring chunks are merged into segments, and
-    ``segment_tokens`` limits the tokens of segments that are added to the hits. ``abstracts`` requests the abstracts
-    (summaries of a few chunks) above the hits. ``fill`` is the name of the strategy that adds hits if there are too
-    few. ``count_lookups`` counts a use of each entity key, which raises the entity's temperature. ``original_question``
-    is the question as the user wrote it if it was respelled (:mod:`.respelling`). ``vectors`` has the vectors of the
-    texts embedded so far; copies of the query share it.
+    ``within`` limits the tokens of all hits together. ``options`` are the options after the statement's WITH, checked
+    against the strategy's options. ``rerank`` reorders the first ``NUM_RERANK_CANDIDATES`` of a ranking. ``segments``
+    says if neighboring chunks are merged into segments, and ``segment_tokens`` limits the tokens of segments that are
+    added to the hits. ``abstracts`` requests the abstracts (summaries of a few chunks) above the hits. ``fill`` is the
+    name of the strategy that adds hits if there are too few. ``count_lookups`` counts a use of each entity key, which
+    raises the entity's temperature. ``original_question`` is the question as the user wrote it if it was respelled
+    (:mod:`.respelling`). ``vectors`` has the vectors of the texts embedded so far; copies of the query share it.
 
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
 
-    ``reading`` is a reader of ``state``, to which a strategy sends its read requests (a BatchedReader); a strategy uses
-    ``state`` itself only for its system's own structures. Both show only data asserted by the ``allowed`` documents and
-    the user, see :mod:`~kvstore.structures.restricted_state`.
+    A strategy uses ``state`` itself only for its system's own structures. Both ``state`` and ``reading`` show only data
+    asserted by the ``allowed`` documents and the user, see :mod:`~kvstore.structures.restricted_state`.
     """
 
     question: str

@@ -200,7 +200,9 @@ def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Se
 
 
 class _SegmentBuilder:
-    """Builds the segments of one ranking, which do not overlap."""
+    """Builds the segments of one ranking, which do not overlap. The *best chunk* of a range of chunks is the first of
+    them in the ranking. A *span* is a range of bytes of a document.
+    """
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
         """Read the records of the chunks of a ranking; the first :data:`NUM_JOINABLE` of them can be joined."""

@@ -130,7 +130,9 @@ class _CapitalizedRun(NamedTuple):
 
 
 class CapitalNames:
-    """The names in the sentences of one document in a language other than English."""
+    """The names in the sentences of one document in a language other than English. A *common* word is one that the
+    document also writes in lower case or, in German, after a determiner. A *proper noun* is part of a name.
+    """
 
     def __init__(self, sentences: Sequence[str], language: str, words: NameWords) -> None:
         """Split the sentences of a document into tokens, and find the runs of adjacent capitalized words in them.

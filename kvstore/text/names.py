@@ -293,10 +293,9 @@ except (KeyError, TypeError) as error:
 
 
 class SentenceNames:
-    """Names in the sentences of one document.
-
-    The whole document distinguishes common words from names: a word that it also writes in lower case is common; a word
-    capitalized in the middle of a sentence is not.
+    """Names in the sentences of one document. The whole document distinguishes common words from names: a word that it
+    also writes in lower case is common; a word capitalized in the middle of a sentence is not. Quoted titles of works
+    are names too.
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:

@@ -149,7 +149,9 @@ class _QueryToken(NamedTuple):
 
 
 class _Parser:
-    """A recursive-descent parser of a query."""
+    """A recursive-descent parser of a query. OR binds least, then AND, NOT, and adjacent operands (an implicit AND). An
+    *operand* is a phrase, NEAR, or a query in parentheses.
+    """
 
     def __init__(self, text: str) -> None:
         """Split the query ``text`` into tokens."""

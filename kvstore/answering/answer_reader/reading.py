@@ -97,15 +97,15 @@ class AnswerCandidate(NamedTuple):
 
 
 class ReaderResult(NamedTuple):
-    """The result of the answer reader for the passages of a question.
+    """The result of the answer reader for a question. ``candidates`` are the snippets that were read, best first; there
+    is at least one. ``verdict`` is the answer to a yes-no question, if the best candidate settles it. ``may_be_chain``
+    is True if the question may need facts from several passages.
 
-    ``candidates`` are the snippets that were read, best first; there is at least one. ``rule_scores`` has the scores
-    that rules gave to the likely snippets. ``logit_in_context`` is the mean of the reader's logits for the best
-    candidate with and without the sentence before it. It separates answers from near misses better than the logit
-    without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes. ``verdict`` is the answer to
-    a yes-no question, if the best candidate settles it. ``may_be_chain`` is True if the question may need several
-    passages, because it is a chain of facts or a comparison. ``lacks_topic_opening`` is True if the question asks for
-    a topic instead of a fact, and the best candidate does not open a document with this title.
+    ``rule_scores`` has the scores that rules gave to the likely snippets. ``logit_in_context`` is the mean of the
+    reader's logits for the best candidate with and without the sentence before it. It separates answers from near
+    misses better than the logit without that sentence: the area under the curve is 0.01 larger on SQuAD 2.0 and notes.
+    ``lacks_topic_opening`` is True if the question asks for a topic instead of a fact, and the best candidate does not
+    open a document with this title.
     """
 
     passages: Sequence[Passage]

@@ -137,9 +137,9 @@ def _find_candidates(
 
 
 class _CandidateEstimator:
-    """Estimates how likely a snippet answers a question, without embedding any text.
-
-    A *term* is the stem of a word. The ``scorer`` has the question and the rarity of its terms.
+    """Estimates how likely a snippet answers a question, without embedding any text. A *term* is the stem of a word.
+    The ``scorer`` has the question and the rarity of its terms. An *identifier* is a word with a number (T250). A
+    *quality* is the noun that "how heavy" asks for (weight).
     """
 
     def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
