@@ -310,21 +310,24 @@ class Units:
         """Return the entities that the own text of a unit mentions as names, not only in lower case.
 
         A sentence of a chunk has the stored mentions of the chunk in its span. The text of a unit that a model wrote
-        has no stored mentions, so its names are recognized here.
+        has no stored mentions, so its names are recognized.
         """
-        if unit.source == RULE:  # a sentence of the chunk, which no model wrote
-            spans = _list_spans(unit)
-            return {
-                entity
-                for entity, start, end in self._iter_name_spans(unit)
-                if _is_within((start, end), spans) and self._is_written_as_name(unit.document, (start, end))
-            }
-        unit_text = self._get_unit_text(unit)
-        mentions = find_mentions(self._state.filter, fold(unit_text), self._state.settings.name_words)
-        text = unit_text.encode()
+        if unit.source != RULE:  # a model wrote the unit
+            return self._recognize_names(self._get_unit_text(unit))
+        spans = _list_spans(unit)
+        return {
+            entity
+            for entity, start, end in self._iter_name_spans(unit)
+            if _is_within((start, end), spans) and self._is_written_as_name(unit.document, (start, end))
+        }
+
+    def _recognize_names(self, text: str) -> set[int]:
+        """Return the entities that a text mentions as names; a name in a longer name or in lower case is skipped."""
+        mentions = find_mentions(self._state.filter, fold(text), self._state.settings.name_words)
         mention_spans = ((mention.start, mention.end, mention.entity) for mention in mentions)
         outermost = (mention_span for mention_span, is_nested in mark_nested(mention_spans) if not is_nested)
-        return {entity for start, end, entity in outermost if _is_name_spelling(text[start:end])}
+        encoded_text = text.encode()  # spans are in bytes
+        return {entity for start, end, entity in outermost if _is_name_spelling(encoded_text[start:end])}
 
     def load_names(self, chunks: Iterable[int]) -> None:
         """Read the spans of the names in chunks into the cache, in one batch; a name in a longer name is omitted.

@@ -474,15 +474,15 @@ class Communities(StoredCommunities):
         # Chunk i has the mentions ``bounds[i]`` to before ``bounds[i + 1]``. Mention bits say how it mentions them.
         bounds, entities, mention_bits = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
         mention_chunks = np.repeat(order, np.diff(bounds))
-        nodes, mention_nodes = np.unique(self._display.resolve(entities), return_inverse=True)
-        finest, degrees = self._find_finest(nodes.tolist())
-        # Mentions in lower case only do not count, as in the graph.
-        is_counted = mask_informative(mention_bits) & (degrees[mention_nodes] > 0)
-        mention_nodes, mention_chunks = mention_nodes[is_counted], mention_chunks[is_counted]
-        weights = compute_home_weights(compute_strengths(mention_bits[is_counted]), degrees[mention_nodes])
-        return assign_homes(
-            len(chunks), mention_chunks, self.tree.map_to_levels(finest, self.levels)[:, mention_nodes], weights
-        )
+        distinct_entities, entity_indexes = np.unique(self._display.resolve(entities), return_inverse=True)
+        finest, degrees = self._find_finest(distinct_entities.tolist())
+        # Mentions in lower case only do not count, as in the graph. An entity that is not in the graph has degree 0.
+        is_counted = mask_informative(mention_bits) & (degrees[entity_indexes] > 0)
+        entity_indexes, mention_chunks = entity_indexes[is_counted], mention_chunks[is_counted]
+        weights = compute_home_weights(compute_strengths(mention_bits[is_counted]), degrees[entity_indexes])
+        # The communities of the entity of each mention, by level.
+        partitions = self.tree.map_to_levels(finest, self.levels)[:, entity_indexes]
+        return assign_homes(len(chunks), mention_chunks, partitions, weights)
 
     @cached_property
     def _newer_chunks_by_community(self) -> Mapping[int, list[HomeChunk]]:
