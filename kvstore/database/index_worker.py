@@ -98,7 +98,7 @@ class IndexManager:
             IndexWriter(view).put(index.prepare_record(record, view))
             for companion in _list_companions(index):
                 IndexWriter(view).put(companion.prepare_record(IndexRecord(companion), view))
-            write_versions(view)
+            write_versions(view)  # an index can add derived data to the store, whose version is recorded
 
         self._environment.write_with_growth(create_record)
         self._next_due_chunk.pop(index.name, None)  # the new options can change when an extension is due

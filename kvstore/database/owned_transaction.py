@@ -114,6 +114,7 @@ class OwnedTransaction(Queryable):
             if not self._changes.has_applied:
                 self._close()
                 return
+            # Lookups of names are counted in memory, and written with the next commit.
             with self._session.store.lookups.take_batch() as lookup_counts:
                 self._write_changes(lookup_counts, is_applied)
         except BaseException:

@@ -104,7 +104,7 @@ def prepare_query(
         options=parsed_options.own_options,
         count_lookups=session.count_lookups,
         rerank=session.load_reranker(reranker or parsed_options.reranker),
-        segments="only" if as_segments else "none",
+        segments="only" if as_segments else "none",  # segments are neighboring chunks that are joined
         fill=parsed_options.fill,
         user_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
     )

@@ -112,6 +112,7 @@ def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matri
         raise InputError(
             f"there is no chunk {missing_chunks[0]}; SELECT id, document, ordinal FROM chunks lists the chunks"
         )
+    # The vector of a chunk is stored in a row of a block.
     return state.vectors.gather([(record.block, record.row) for record in records if record is not None])
 
 

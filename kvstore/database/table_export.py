@@ -98,6 +98,7 @@ def _iter_batches(pa: Any, reader: TableReader, table: SqlTable, schema: Any) ->
             values = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
             arrays.append(pa.array(values, type=field.type))
         if table is CHUNKS:
+            # The vector of a chunk is stored in a row of a block.
             vectors = reader.state.vectors.gather([(record.block, record.row) for record in records])
             arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]))
         yield pa.record_batch(arrays, schema=schema)

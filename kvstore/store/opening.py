@@ -91,7 +91,7 @@ def open_store(
     own_embedder = _record_embedder(creation_settings, embedder)
     require_accessible(Path(path, DATA_FILE))
     with _locks.setdefault(os.path.realpath(path), threading.Lock()):
-        identity = get_file_identity(Path(path, DATA_FILE))
+        identity = get_file_identity(Path(path, DATA_FILE))  # the same for all paths to the file; None: no file
         for candidate in list(_open_stores):
             if identity is None or candidate.environment.identity != identity:
                 continue
