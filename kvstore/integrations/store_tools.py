@@ -264,21 +264,14 @@ class StoreTools:
         ``key`` can also be the document's URI, and the text begins at the first whole character. Raises
         DocumentNotFoundError if the document is missing or not allowed.
         """
-        key = parse_key(key)
-        document = self._session.get(key) if self._where is None or self._select_allowed([key]) else None
-        if document is None:
-            if self._where is None:
-                self._session.describe_document(key)  # raises the error that suggests similar keys
-            raise DocumentNotFoundError(
-                f"there is no document {quote_argument(key)} here; overview lists the documents"
-            )
+        document = self._get_document(parse_key(key))
         header = f"{format_source(document.key, document.title)}, {document.bytes:,} bytes"
         if document.meta and not start:
             header += f", meta {to_one_line(json.dumps(document.meta, ensure_ascii=False))}"
+        header = truncate(header, self._tokens // 2)
         text_bytes = document.text.encode()
         start = _find_character_start(text_bytes, start)
         text = text_bytes[start:].decode()
-        header = truncate(header, self._tokens // 2)
         quotation = Quotation([header, text])
         continuation_note = "\n(continues; start at byte {})"
         surrounding_text = "\n\n".join((quotation.rule, header, quotation.quote("")))
@@ -294,10 +287,9 @@ class StoreTools:
             "bytes": document.bytes,
             "start": start,
             "end": end_byte,
+            "text": quoted_text,
         }
-        return ToolResult(
-            f"{quotation.rule}\n\n{header}\n{quotation.quote(quoted_text)}{continuation}", {**data, "text": quoted_text}
-        )
+        return ToolResult(f"{quotation.rule}\n\n{header}\n{quotation.quote(quoted_text)}{continuation}", data)
 
     def overview(self, prefix: str = "", after: str = "") -> str:
         """Return the counts, and the documents whose key begins with ``prefix`` and follows ``after``, in order.
@@ -438,6 +430,15 @@ class StoreTools:
     def _render_where(self) -> str:
         """Return " AND (condition)" for the condition of the tools, to append to another; empty if they have none."""
         return "" if self._where is None else f" AND (\n{self._where}\n)"
+
+    def _get_document(self, key: str) -> kvstore.Document:
+        """Return a document. Raises DocumentNotFoundError if it is missing or not allowed."""
+        document = self._session.get(key) if self._where is None or self._select_allowed([key]) else None
+        if document is not None:
+            return document
+        if self._where is None:
+            self._session.describe_document(key)  # raises the error that suggests similar keys
+        raise DocumentNotFoundError(f"there is no document {quote_argument(key)} here; overview lists the documents")
 
     def _select_allowed(self, keys: Iterable[str | None]) -> set[str]:
         """Return those ``keys`` whose documents exist and are allowed."""

@@ -9,8 +9,9 @@ in a thread with its own session. Errors of kvstore are shown with their message
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import kvstore
@@ -221,44 +222,61 @@ def _build_variables(
 
     ``name`` is the object in the URL of a named page. An error page has no ``session``.
     """
-    # ``name`` and ``form`` are part of the URLs below, and ``run`` identifies a single run of a statement.
+    # ``name`` and ``form`` belong to the object and its representation, and ``run`` to a single run of a statement.
     arguments = [
         (argument, value)
         for argument, value in request.query_params.multi_items()
         if argument not in ("name", "form", "run")
     ]
-    url = build_path(page.url, name) if page.is_named else page.url
-
-    def build_representation_url(suffix: str) -> str:
-        """Return the URL of this page in another representation, such as ``.json``.
-
-        ``suffix`` becomes an argument if a path cannot express the name, or if the name with it is another object.
-        """
-        if not page.is_named:
-            return add_query(("/index" if url == "/" else url) + suffix, arguments)
-        if not can_be_path(name) or (session is not None and page.exists(session, name + suffix)):
-            return add_query(page.url, [("name", name), ("form", suffix), *arguments])
-        return add_query(build_path(page.url, name + suffix), arguments)
-
-    def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
-        """Return the URL of this page with changed arguments, ``facet`` added and the facet ``without`` removed.
-
-        A facet is a metadata field and a value, as JSON. Empty arguments, and those changed to None, are removed.
-        """
-        kept_arguments = [(argument, value) for argument, value in arguments if value and argument not in changed]
-        new_arguments = [pair for pair in kept_arguments if pair != ("facet", without)]
-        new_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
-        if facet is not None and ("facet", facet) not in new_arguments:
-            new_arguments.append(("facet", facet))
-        return add_query(url, new_arguments)
-
+    urls = _PageUrls(page, session, name, arguments)
     return {
         "page": page,
         "pages": [other_page for other_page in PAGES if other_page.label is not None],
         "store_name": store.path.resolve().name,
-        "here": url,
-        "in_form": build_representation_url,
-        "with_arguments": build_url_with_arguments,
-        "json_url": build_representation_url(".json"),
+        "here": urls.path,
+        "in_form": urls.build_in_form,
+        "with_arguments": urls.build_with_arguments,
+        "json_url": urls.build_in_form(".json"),
         **content,
     }
+
+
+@dataclass(frozen=True)
+class _PageUrls:
+    """The URLs of a page that shows the object ``name``: in other representations, and with other arguments. An error
+    page has no ``session``.
+    """
+
+    page: ExplorerPage
+    session: kvstore.Store | None
+    name: str
+    arguments: Sequence[tuple[str, str]]
+
+    @property
+    def path(self) -> str:
+        """The page's URL without arguments, except for a name that a path cannot express."""
+        return build_path(self.page.url, self.name) if self.page.is_named else self.page.url
+
+    def build_in_form(self, suffix: str) -> str:
+        """Return the URL of the page in the representation with this suffix, such as ``.json``.
+
+        ``suffix`` becomes an argument if a path cannot express the name, or if the name with it is another object.
+        """
+        if not self.page.is_named:
+            return add_query(("/index" if self.path == "/" else self.path) + suffix, self.arguments)
+        name_in_form = self.name + suffix
+        if not can_be_path(self.name) or (self.session is not None and self.page.exists(self.session, name_in_form)):
+            return add_query(self.page.url, [("name", self.name), ("form", suffix), *self.arguments])
+        return add_query(build_path(self.page.url, name_in_form), self.arguments)
+
+    def build_with_arguments(self, *, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
+        """Return the URL of the page with changed arguments, ``facet`` added and the facet ``without`` removed.
+
+        A facet is a metadata field and a value, as JSON. Empty arguments, and those changed to None, are removed.
+        """
+        kept_arguments = [(argument, value) for argument, value in self.arguments if value and argument not in changed]
+        new_arguments = [pair for pair in kept_arguments if pair != ("facet", without)]
+        new_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
+        if facet is not None and ("facet", facet) not in new_arguments:
+            new_arguments.append(("facet", facet))
+        return add_query(self.path, new_arguments)

@@ -174,11 +174,7 @@ def split_heading(heading: str | None, title: str | None) -> list[str]:
 def _find_syntax(text: bytes) -> list[ByteSpan]:
     """Return the spans of Markdown syntax in order, except in code, whose text is literal."""
     code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
-    code_spans = [match.span("code") for match in code_matches]
-    for block in _BLOCK_PATTERN.finditer(text):
-        if block[0].startswith(b"`"):  # code between two fences, each on a separate line
-            code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
-    code_spans = merge_spans(code_spans)
+    code_spans = merge_spans(chain((match.span("code") for match in code_matches), _iter_fenced_code(text)))
     syntax_spans = [match.span(group) for match in code_matches for group in ("opening", "closing")]
     for pattern in _SYNTAX_PATTERNS:
         for match in pattern.finditer(text):
@@ -192,6 +188,13 @@ def _find_syntax(text: bytes) -> list[ByteSpan]:
         return index == len(code_spans) or end <= code_starts[index]
 
     return merge_spans(span for span in syntax_spans if is_outside_code(*span))
+
+
+def _iter_fenced_code(text: bytes) -> Iterator[ByteSpan]:
+    """Yield the span of the code between each two fences, which are on lines of their own."""
+    for block in _BLOCK_PATTERN.finditer(text):
+        if block[0].startswith(b"`"):  # not a heading
+            yield block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1
 
 
 def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
