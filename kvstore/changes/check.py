@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -150,30 +152,28 @@ class _Checker:
 
         Also sums the hashes of the postings of each chunk, to compare them later with the text of the chunk.
         """
-        previous_term, previous_chunk, previous_length = b"", -1, 0
-        # The postings of a term are stored in blocks. Counts are stored only for terms with several blocks, so a first
-        # block is counted when the second is read.
-        num_postings: Counter[bytes] = Counter()
-        num_blocks: Counter[bytes] = Counter()
-        for term, block in self._state.postings.scan():
-            chunks = block.chunks.astype(np.int64)
-            follows_previous_block = term != previous_term or chunks[0] > previous_chunk
-            if (np.diff(chunks) <= 0).any() or not follows_previous_block:
-                yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
-            if term == previous_term:
-                if not num_blocks[term]:
-                    num_postings[term], num_blocks[term] = previous_length, 1
-                num_postings[term] += len(chunks)
-                num_blocks[term] += 1
-            previous_term, previous_chunk, previous_length = term, int(chunks[-1]), len(chunks)
+        # The postings of a term are stored in blocks. Their counts are stored only for terms with several blocks.
+        expected_sizes: dict[bytes, tuple[int, int]] = {}
+        for term, blocks in groupby(self._state.postings.scan(), key=itemgetter(0)):
+            num_postings = num_blocks = 0
+            previous_chunk = -1
             prefix = term + b"\x00"
-            columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
-            for chunk, frequency, length in zip(*columns, strict=True):
-                self._posting_checksums.add(chunk, (prefix, frequency, length))
+            for _, block in blocks:
+                chunks = block.chunks.astype(np.int64)
+                if (np.diff(chunks) <= 0).any() or chunks[0] <= previous_chunk:
+                    yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
+                previous_chunk = int(chunks[-1])
+                num_postings += len(chunks)
+                num_blocks += 1
+                columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
+                for chunk, frequency, length in zip(*columns, strict=True):
+                    self._posting_checksums.add(chunk, (prefix, frequency, length))
+            if num_blocks > 1:
+                expected_sizes[term] = num_postings, num_blocks
         for term, size in self._state.postings.scan_sizes():
-            if size != (num_postings.pop(term, 0), num_blocks.pop(term, 0)):
+            if size != expected_sizes.pop(term, (0, 0)):
                 yield f"term {term!r} has wrong counts: {size.postings} postings in {size.blocks} blocks"
-        yield from (f"term {term!r} has no counts" for term in num_postings)
+        yield from (f"term {term!r} has no counts" for term in expected_sizes)
 
     def _check_chunk_vectors(self) -> Iterator[str]:
         """Yield a sentence for each fault of the blocks of chunk vectors.
@@ -440,6 +440,7 @@ class _Checker:
             if not self._has_valid_introductions(entity, record):
                 yield f"entity {record.key!r}: its introductions do not match the documents, edges and aliases"
             stored_addresses = state.filter.get_addresses(record.key).tolist()
+            # Only a name in a fact of the user can be without an occurrence in a text or tree.
             introduced_kinds = {slot.kind for slot in record.slots if slot.num_introductions}
             if not stored_addresses and not introduced_kinds <= stated_kinds:
                 yield f"entity {record.key!r}: only documents introduce it, but none mentions it or has it in a tree"

@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property, partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -347,27 +347,30 @@ class Evaluation:
         AFTER_TEXT. SQLite may parse the decimal form of a number as a slightly different number. A stored number that
         close to ``number`` is therefore only a possible match, unless both decimal forms are exact.
         """
-        # SQLite could confuse ``number`` with numbers whose keys are from low_key to high_key + b"\xff". A key is a
-        # bound and one more byte (integer or float), so high_key + b"\xff" sorts after both keys of the highest number.
+        # The numbers that SQLite could confuse with ``number`` have keys in this range. A key is a bound and one more
+        # byte (integer or float), so the stop sorts after both keys of the highest of these numbers.
         low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in _compute_parse_range(number))
+        near_start, near_stop = low_key, high_key + b"\xff"
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
-            certain |= self._index.find_in_range(field_prefix + NUMBER, low_key)
+            certain |= self._index.find_in_range(field_prefix + NUMBER, near_start)
         elif operator in (">", ">="):
-            certain |= self._index.find_in_range(high_key + b"\xff", field_prefix + end)
-        is_limit_exact = is_exact_decimal(number)
+            certain |= self._index.find_in_range(near_stop, field_prefix + end)
+        if not is_exact_decimal(number):
+            return Bounds(certain, certain | self._index.find_in_range(near_start, near_stop))
 
         def is_certain(key: bytes) -> bool:
-            """True if the number in a key, after ``field_prefix``, certainly satisfies the comparison."""
-            value = decode_value(key[len(field_prefix) :])
-            return is_limit_exact and is_exact_decimal(value) and COMPARISONS[operator](value, number)  # type: ignore[arg-type]
+            """True if the number in a key, after ``field_prefix``, is exact and satisfies the comparison."""
+            value: Any = decode_value(key[len(field_prefix) :])
+            return is_exact_decimal(value) and COMPARISONS[operator](value, number)
 
-        def is_possible(key: bytes) -> bool:
-            """True if the number in a key (after the prefix) or ``number`` is inexact as a decimal, so it may match."""
-            return not (is_limit_exact and is_exact_decimal(decode_value(key[len(field_prefix) :])))  # type: ignore[arg-type]
+        def is_inexact(key: bytes) -> bool:
+            """True if the number in a key, after ``field_prefix``, is inexact as a decimal, so it may match."""
+            value: Any = decode_value(key[len(field_prefix) :])
+            return not is_exact_decimal(value)
 
-        certain |= self._index.find_matching(low_key, high_key + b"\xff", is_certain)
-        return Bounds(certain, certain | self._index.find_matching(low_key, high_key + b"\xff", is_possible))
+        certain |= self._index.find_matching(near_start, near_stop, is_certain)
+        return Bounds(certain, certain | self._index.find_matching(near_start, near_stop, is_inexact))
 
     def _match_texts(self, field_prefix: bytes, matcher: ValueMatcher, matches_numbers: bool) -> Bounds:
         """Return the documents with a text of a field that matches.

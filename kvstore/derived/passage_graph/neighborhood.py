@@ -177,13 +177,21 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
             links = _add_synonyms(links, self.entities, synonyms)
         if links is not None:
             other_degrees = graph.read_degrees(links.other_entities)
-        cosine_chunks, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
-        if self.vector is not None:
-            cosine_chunks = rows.chunks if self.known_chunks is None else subtract_ids(rows.chunks, self.known_chunks)
-            cosines = compute_cosines(state, cosine_chunks, self.vector) if len(cosine_chunks) else cosines
+        cosine_chunks, cosines = self._compute_new_cosines(state, rows.chunks)
         return EntityNeighborhood(
             rows, degrees, links=links, other_degrees=other_degrees, cosine_chunks=cosine_chunks, cosines=cosines
         )
+
+    def _compute_new_cosines(self, state: State, chunks: Ids) -> tuple[Ids, Matrix]:
+        """Return the ``chunks`` that are not in ``known_chunks``, and their cosines with the vector of the request.
+
+        Both are empty without a vector.
+        """
+        no_cosines = np.empty(0, np.float32)
+        if self.vector is None:
+            return np.empty(0, np.uint64), no_cosines
+        new_chunks = chunks if self.known_chunks is None else subtract_ids(chunks, self.known_chunks)
+        return new_chunks, compute_cosines(state, new_chunks, self.vector) if len(new_chunks) else no_cosines
 
 
 def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonyms) -> LinkRows | None:
