@@ -88,8 +88,8 @@ def make_bias_request(query: Query, decomposition: Decomposition, strength: floa
     """Build a request for the chunk nearest to the question without its names, which the bias of a walk needs.
 
     The bias divides the cosines of other chunks by the cosine of this chunk. ``decomposition`` has the question without
-    its names. Returns None, for no bias, if ``strength`` is 0, if the user supplied the vector of the question, or if
-    the question has too few informative words outside its names.
+    its names. Returns None, for no bias, if ``strength`` is 0, or if the user supplied the vector of the question. It
+    is also None if the question has too few informative words outside its names.
     """
     # The user's vector represents the whole question, and cannot be computed for a part of it.
     if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, decomposition):

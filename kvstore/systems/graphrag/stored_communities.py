@@ -83,7 +83,7 @@ class StoredCommunities:
         """
         self._rows = rows
         self._dimension = dimension
-        #: The number of the change as of which the communities were built, and the id after its last chunk.
+        #: The number of the change after which the communities were built, and the id after its last chunk.
         self.change, self.chunk_stop = rows.change, rows.chunk_stop
         #: The number of levels.
         self.levels: int = rows.header["levels"]

@@ -39,7 +39,7 @@ _MAX_CACHED_TERMS = 1 << 14
 
 
 class ChunkPlacement(NamedTuple):
-    """The chunks that are reported apart from the communities, and the communities that may be shown.
+    """The chunks that are in no community of the build, and the communities that may be shown.
 
     ``unassigned_chunks`` are the chunks in no community, then the ``newer_chunks``, added after the build. ``allowed``
     is the mask of the communities with a document that matches the query's condition; None if the query has no

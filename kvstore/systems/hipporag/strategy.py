@@ -44,9 +44,9 @@ class HippoRagStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks by personalized PageRank from the question's entities (HippoRAG, section 2).
 
-        If no entity in the question is known, the walk starts at the names nearest to the question by embedding or,
-        without the ``synonyms`` index, at the names in the nearest chunk. If no walk can start, chunks are ranked by
-        cosine.
+        If no entity in the question is known, the walk starts at the names nearest to the question by embedding.
+        Without the ``synonyms`` index, it starts at the names in the nearest chunk. If no walk can start, chunks are
+        ranked by cosine.
         """
         reader = query.reading
         names = recognize_entities(query)

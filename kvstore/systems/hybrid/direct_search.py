@@ -359,7 +359,7 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
     """Estimate the distribution of the question's cosines with unrelated chunks, as a normal distribution.
 
     ``cosines`` are the greatest cosines of ``num_chunks`` chunks, in descending order. The distribution is fitted to
-    the cosines at two ranks, the smaller of which is its sample size. All fields are 0 if there are too few cosines.
+    the cosines at two ranks; the smaller rank is its sample size. All fields are 0 if there are too few cosines.
     """
     lower_rank = min(len(cosines), num_chunks // 2)
     upper_rank = lower_rank // _UPPER_RANK_DIVISOR

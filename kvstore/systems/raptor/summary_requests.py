@@ -51,9 +51,9 @@ class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     def fetch(self, state: State) -> DocumentCandidates:
         """Return the sentences from which a summary of the documents is selected, and the documents, in order of keys.
 
-        The sentences come from the texts or, if the texts have more than ``max_bytes``, from the lowest abstracts, or
-        from the highest ones if there are more than ``max_abstracts`` lowest ones. The result also describes its
-        source. With ``near_chunks``, only the documents of these chunks are read.
+        The sentences come from the texts. If these have more than ``max_bytes``, the sentences come from the lowest
+        abstracts or, if there are more than ``max_abstracts`` of these, from the highest ones. The result also
+        describes its source. With ``near_chunks``, only the documents of these chunks are read.
         """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()

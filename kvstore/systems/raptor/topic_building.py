@@ -363,7 +363,7 @@ def _compute_centroid(vectors: Matrix) -> npt.NDArray[np.float64]:
 
 
 def _add_second_topics(finest_level: _TopicLevel, second_topics: IntArray) -> _Groups:
-    """Return the chunks of each finest topic, including chunks of which it is the second topic.
+    """Return the chunks of each finest topic: those for which it is the first or the second topic.
 
     ``second_topics`` has rows (topic, chunk). A row counts only if the topic has the same parent as the chunk's own
     topic.

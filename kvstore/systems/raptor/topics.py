@@ -52,7 +52,7 @@ class Topics:
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
         """Open the topics of one build, which are stored in ``rows``; chunks missing from ``state`` are hidden."""
-        #: The number of the change as of which the topics were built, and the id after its last chunk.
+        #: The number of the change after which the topics were built, and the id after its last chunk.
         self.change, self.chunk_stop = rows.change, rows.chunk_stop
         self.levels = int(rows.header["levels"])
         #: The trees of similar and related content.
