@@ -206,11 +206,7 @@ class Console:
         # Pad the text to its position in the script, so that the position in an error is that in the script.
         text = "\n" * (item.line - 1) + " " * (item.column - 1) + item.text
         self.last_statement = item.text
-        if isinstance(self._store, StoreOpener) and not self._store.is_started:
-            from kvstore.language import can_fill_store
-
-            if can_fill_store(text, self.parameters):
-                self._store.start()  # creates the missing store
+        self._create_missing_store(text)
         with self._execute(text) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
@@ -224,6 +220,14 @@ class Console:
                 self.notify(f"{row_count}{1000 * (time.perf_counter() - start_time):,.1f} ms")
             if cursor.failed:
                 self.fail()
+
+    def _create_missing_store(self, text: str) -> None:
+        """Start creating the store if it is missing and the statement ``text`` can store something."""
+        if isinstance(self._store, StoreOpener) and not self._store.is_started:
+            from kvstore.language import can_fill_store
+
+            if can_fill_store(text, self.parameters):
+                self._store.start()
 
     def _execute(self, text: str) -> kvstore.Cursor:
         """Run a statement and return its cursor; meanwhile, show its progress, or an answer while a model writes it.

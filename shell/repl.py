@@ -1,4 +1,5 @@
-"""The interactive shell: a prompt with history, colors, completion and a toolbar.
+"""The interactive shell: a prompt with history, colors, completion and a toolbar, which shows the state of the store.
+The *console* has the store and the settings of the shell, and runs statements.
 
 In: statements that end with ``;``, possibly on several lines, and dot commands. Out: results below the prompt. Ctrl-C
 clears the typed text, or cancels the running statement and rolls it back; twice in a row at an empty prompt, or Ctrl-D,
@@ -69,12 +70,10 @@ def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int
     ``opener`` opens the store once the first prompt is drawn; an error from opening it is raised here. If ``warn`` is
     False, no statement needs a confirmation.
     """
-    console.confirm = _confirm_effect
+    console.confirm = _confirm_effect if warn else None
     console.pager = get_default_pager()
     console.is_interactive = True
     configure(console)
-    if not warn:
-        console.confirm = None
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
     session = _make_session(console, catalog, toolbar)
@@ -99,13 +98,19 @@ def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int
             return 0
         was_interrupted = False
         try:
-            console.store  # noqa: B018 (waits until it is open)
-            for item in split_items(_expand_shortcuts(text)):
-                console.run(item)
-        except KeyboardInterrupt:
-            console.notify("canceled")
+            _run_text(console, text)
         except (ShellExit, Bail):
             return 0
+
+
+def _run_text(console: Console, text: str) -> None:
+    """Run the statements and commands of a typed text; Ctrl-C cancels them. Raises ShellExit and Bail to leave."""
+    try:
+        console.store  # noqa: B018 (waits until it is open)
+        for item in split_items(_expand_shortcuts(text)):
+            console.run(item)
+    except KeyboardInterrupt:
+        console.notify("canceled")
 
 
 def _make_session(console: Console, catalog: LiveCatalog, toolbar: Toolbar) -> PromptSession[str]:

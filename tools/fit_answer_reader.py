@@ -1,6 +1,6 @@
 """Fit the weights of the answer reader: those of the score of a sentence, and of the confidence of an answer. The
-*signals* of a sentence are the reader's logit and a score by rule; a *right* sentence contains the answer. A sentence
-can lack the *type* of answer that the question asks for, such as an amount.
+*signals* of a sentence are the reader's logit and a score by rule; a *right* sentence contains the answer. It can lack
+the *type* of answer that is asked for, such as an amount.
 
     python tools/fit_answer_reader.py SET ... [--report SET] ... [--limit N] [--store FOLDER] [--data FOLDER]
 

@@ -177,10 +177,11 @@ class _PageParser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a part or a name in code, and end the previous part."""
         classes = dict(attrs).get("class") or ""
+        # A paragraph inside a term or heading belongs to the term or heading.
+        is_inner_paragraph = tag == "p" and self._open is not None and self._open[1] != "p"
         if tag == "code" and classes in ("option", "varname"):
             self._code = []
-        # A paragraph inside a term or heading belongs to the term or heading.
-        elif tag in ("p", "dt", "h2", "h3", "h4") and not (self._open and tag == "p" and self._open[1] != "p"):
+        elif tag in ("p", "dt", "h2", "h3", "h4") and not is_inner_paragraph:
             self._close()
             kind = tag if tag in ("p", "dt") else "heading" if classes == "title" else "other"
             self._open = (kind, tag)

@@ -1,6 +1,6 @@
 """Draw the batches of the training. An *example* is a question with a *window* of sentences, which answers it or not.
-In a *near miss*, the window only seems to answer. A *pair* is an answered example and a near miss; a *group* is an
-answered example and unanswered ones; a *fold* is a third of the articles.
+In a *near miss*, it only seems to answer. A *pair* is an answered example and a near miss; a *group* is an answered
+example and unanswered ones; a *fold* is a third of the articles.
 
 A batch depends only on (seed, step). For each of some near misses that people wrote, it has a window with the plausible
 words, another window of the article, and a question about the same passage that the window answers. For each question
@@ -192,14 +192,9 @@ class Batches(torch.utils.data.Dataset[Batch]):
             drawn_row = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
             row = drawn_row if len(draft.groups) < self._sizes.groups else build_made_row(drawn_row, rng)
             answered = build_answered_example(row, rng) if row else None
-            if row is None or answered is None:  # no question could be made, or its answer does not fit into a window
+            if row is None or answered is None:  # no question can be made, or its answer does not fit into a window
                 continue
-            examples = [answered]
-            for _ in range(_NUM_OTHERS):
-                other = build_similar_example(row, rng) if rng.random() < _SHARE_RANKED else None
-                other = other or build_unanswered_example(row, rng)
-                if other is not None:
-                    examples.append(other)
+            examples = [answered, *_draw_others(row, rng)]
             start = len(draft.examples)
             draft.groups.append(list(range(start, start + len(examples))))
             if row.source == MADE_SOURCE and rng.random() < _SHARE_MADE_CHANGED:
@@ -229,3 +224,14 @@ class Batches(torch.utils.data.Dataset[Batch]):
         labels = torch.tensor([float(example.answered) for example in draft.examples])
         folds = torch.tensor([compute_fold(article) for article in draft.articles])
         return Batch(parts, labels, folds, torch.tensor(draft.pairs), groups)
+
+
+def _draw_others(row: Row, rng: random.Random) -> list[Example]:
+    """Return up to _NUM_OTHERS examples whose windows do not answer the question; most resemble it."""
+    others = []
+    for _ in range(_NUM_OTHERS):
+        other = build_similar_example(row, rng) if rng.random() < _SHARE_RANKED else None
+        other = other or build_unanswered_example(row, rng)
+        if other is not None:
+            others.append(other)
+    return others

@@ -1,6 +1,6 @@
 """Questions that were written for the training, about invented everyday documents. A *section* has *snippets*:
 sentences, list items and table rows. A *window* is a snippet after the title and heading (the *labels*), sometimes with
-a neighbor. A *near miss* is a question that a snippet only seems to answer.
+a neighbor. A *near miss* is a question that it only seems to answer.
 
 In: a file of ``tools/everyday_questions`` with a section per line: its title, heading and snippets; its ``answered``
 questions, each with the ordinals of the snippets that answer it and the words of the first of them that answer; its

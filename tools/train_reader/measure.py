@@ -1,5 +1,5 @@
-"""Measure a reader on held-out articles, which it was not trained on. The reader gets a question and a *window* of
-sentences; it scores if the window answers, and finds the span of the answer.
+"""Measure a reader on held-out articles, which it was not trained on. A reader gets a question and a *window* of
+sentences. It scores how likely the window answers, and finds the span of the answer.
 
 There are two measures. One is of single windows: half of them answer, and half hold a plausible but wrong answer. The
 other is of questions, each with the 24 sentences of all held-out articles that share the rarest words with it, as

@@ -185,7 +185,7 @@ class Training:
     def _compute_loss(
         self, model: Reader, batch: Batch, settings: Settings, teachers: list[tuple[Reader, int]]
     ) -> torch.Tensor:
-        """Return the loss of a batch, mixed with the distance from the teachers' judgment if there are teachers."""
+        """Return the loss of a batch by its labels, mixed with the loss by the teachers' judgment if there are any."""
         logits, teacher_probabilities, span_losses, teacher_span_losses = [], [], [], []
         num_spans = count_spans(batch)
         for part in batch.parts:
@@ -199,9 +199,9 @@ class Training:
                 folds = batch.folds[part.ordinals].to(self._device)
                 probabilities, starts, ends = self._compute_teacher_outputs(inputs, folds, teachers)
                 teacher_probabilities.append(probabilities)
-                distances = -(starts * start.log_softmax(-1) + ends * end.log_softmax(-1)).sum(-1)
+                cross_entropies = -(starts * start.log_softmax(-1) + ends * end.log_softmax(-1)).sum(-1)
                 has_span = part.spans[:, 0].to(self._device) >= 0
-                teacher_span_losses.append((distances * has_span).sum() / (2 * num_spans))
+                teacher_span_losses.append((cross_entropies * has_span).sum() / (2 * num_spans))
         # The parts are sorted by length; pairs and groups are indexes in the order of the batch.
         original_order = torch.argsort(torch.cat([part.ordinals for part in batch.parts])).to(self._device)
         answered = torch.cat(logits)[original_order]
