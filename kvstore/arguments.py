@@ -4,7 +4,7 @@ A *check* is a function that returns None for a valid value, and otherwise a des
 
 In: functions, with annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
 with the name of the function, the argument and its value if the value has the wrong kind. That is a value that is
-not a text or a whole number as annotated, a text that cannot be encoded as UTF-8, or a path that no file can have.
+not a string or a whole number as annotated, a string that cannot be encoded as UTF-8, or a path that no file can have.
 Other annotations are not checked.
 """
 

@@ -161,7 +161,7 @@ class StatementError(KvstoreError):
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """Return a text for an error message; a text of more than ``length`` characters is cut and gets an ellipsis."""
+    """Return a text as an error message shows it: cut, with an ellipsis, if it has more than ``length`` characters."""
     return text if len(text) <= length else text[:length] + "…"
 
 

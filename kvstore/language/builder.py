@@ -84,7 +84,7 @@ _NULL_VALUES = {"new_title": "", "new_meta": "{}", "title": None, "source": None
 
 
 class Builder:
-    """Builds the statements of one text, given the parameters by their offsets in it."""
+    """Builds the statements of a script, given the parameters by their offsets in it."""
 
     def __init__(self, text: str, parameters: Mapping[int, Parameter]) -> None:
         """Create a builder for the parse trees of a script. ``parameters`` has the script's parameters by offset."""
@@ -149,8 +149,8 @@ class Builder:
         """Return the value of a clause, given as its parse tree, whose ``data`` is the name of its grammar rule.
 
         It is True for a keyword without a value. A keyword that is itself the value, or the name of a format, is in
-        lower case. The value is a text for a condition, one text with commas for the names after USING, and a mapping
-        for options. For a title, a source or metadata of NULL, it is in :data:`_NULL_VALUES`.
+        lower case. A condition is a string, the names after USING are one string with commas, and options are a mapping.
+        For a title, a source or metadata of NULL, the value is in :data:`_NULL_VALUES`.
         """
         if tree.data == "with_options":
             return self._build_options(tree)

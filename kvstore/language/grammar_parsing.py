@@ -264,7 +264,7 @@ def list_expected_terminals(text: str) -> frozenset[str]:
 
 
 def _iter_first_statement(text: str) -> Iterator[Token]:
-    """Yield the tokens of the first statement of a text, without white space, complete comments and semicolons."""
+    """Yield the tokens of the first statement of a script, without white space, complete comments and semicolons."""
     is_empty = True
     for token in iter_tokens(text):
         if token.kind == "semicolon" and not is_empty:

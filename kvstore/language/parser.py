@@ -85,7 +85,7 @@ def _require_doubled_quotes(text: str, tokens: Sequence[Token]) -> None:
     """Raise StatementError if a quote inside a string, as in ``'What's that?'``, leaves another string unclosed.
 
     ``tokens`` are those of the statement. The caller checks this before it binds parameters, because the question mark
-    of such a text looks like one.
+    of such text looks like one.
     """
     if tokens[-1].kind == "string" and not tokens[-1].is_closed:
         for string, token in pairwise(tokens):
@@ -115,7 +115,7 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
 
 
 def _parse_statement(text: str, tokens: list[Token], parameters: dict[int, Parameter]) -> ParsedStatement:
-    """Return the statement that ``tokens`` of a text form. A query is not parsed, because SQLite parses it.
+    """Return the statement that ``tokens`` of a script form. A query is not parsed, because SQLite parses it.
 
     ``parameters`` has the parameters by offset in ``text``.
     """

@@ -78,7 +78,7 @@ def _make_typed_cursor(
 ) -> Cursor:
     """Return the cursor of ``count`` rows with fixed columns; ``columns`` has the type of each by its name.
 
-    ``kind`` is the first word of the statement, and ``message`` a text for the user (None: no text).
+    ``kind`` is the first word of the statement, and ``message`` is shown to the user (None: no message).
     """
     return Cursor(kind, tuple(columns), rows, types=tuple(columns.values()), rowcount=count, message=message)
 

@@ -110,7 +110,7 @@ def _make_suggestions(texts: Iterable[str], kind: str) -> Iterator[_Suggestion]:
 
 
 def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
-    """Return the character offset of the last statement of a text, and the last token if the user may be typing it.
+    """Return the character offset of the last statement of a script, and the last token if the user may be typing it.
 
     The token is None if it is finished, such as white space or a string with its closing quote.
     """

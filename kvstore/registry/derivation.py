@@ -60,7 +60,7 @@ class StoredDerivation:
 
     @property
     def label(self) -> str:
-        """The name and the options of the derivation as one text: the key of its data among a document's ``parts``."""
+        """The name and the options of the derivation as one string, the key of its part in a document's ``parts``."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def has_part(self, document: int) -> bool:

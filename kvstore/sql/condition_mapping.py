@@ -193,13 +193,13 @@ def _make_equality(field: Field, name: str, value: Any) -> Condition:
 def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
     """Build the condition that ``operator`` holds between a field, or an element of its list, and a value.
 
-    A value of the wrong type, such as a text for a number, never satisfies it.
+    A value of the wrong type, such as text for a number, never satisfies it.
     """
     if isinstance(field, ColumnField):
         is_number = not isinstance(value, str)
         if is_number != (field.name in NUMBER_COLUMNS):
-            return _NEVER  # a number is never equal to a text, and never before or after it
-    # One element of a list suffices (Exists), and a number is not compared with a text in the list (same_kind).
+            return _NEVER  # a number is never equal to text, and never before or after it
+    # One element of a list suffices (Exists), and a number is not compared with text in the list (same_kind).
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 
 
@@ -207,7 +207,7 @@ def _parse_text_operation(field: Field, name: str, operator: str, value: Any) ->
     """Convert an operator on text (``$match``, ``$like``, ``$substring``, ``$isubstring``) to a condition on a field.
 
     ``$isubstring`` ignores case. ``name`` is the name of the field in error messages. Raises InputError if ``value`` is
-    not a text, is too long, or is an invalid full-text query.
+    not text, is too long, or is an invalid full-text query.
     """
     if operator == "$match":
         if not isinstance(value, str) or not is_text(value):

@@ -303,7 +303,7 @@ class _ConditionParser:
         """Parse the full-text query after ``field MATCH``, and return the condition.
 
         Raises ConditionError for an invalid query, which SQLite reports only if it checks a document. Raises
-        UnsupportedForm if the query is not a text.
+        UnsupportedForm if the query is not a string.
         """
         offset = self._tokens[self._position].start if self._position < len(self._tokens) else 0
         query = self._parse_value()
@@ -420,7 +420,7 @@ class _ConditionParser:
         raise UnsupportedForm
 
     def _parse_text(self) -> str:
-        """Parse a string, or a parameter whose value is a text, and return the text; else raise UnsupportedForm."""
+        """Parse a string literal, or a parameter with a string, and return the string; else raise UnsupportedForm."""
         token = self._read_token()
         if token.kind == "string":
             return unquote(token.text)

@@ -52,7 +52,7 @@ class ParameterValues:
         self.has_unused = not is_named and max_number != len(parameters)
 
     def get_value(self, token: Token) -> Any:
-        """Return the value of the parameter ``token`` like the value of a literal: :data:`NULL`, a number or a text.
+        """Return the value of the parameter ``token`` like the value of a literal: :data:`NULL`, a number or a string.
 
         Raises UnsupportedForm for other types.
         """

@@ -41,10 +41,10 @@ def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str
 
 
 def _make_text_lookup(column_name: str) -> Callable[[TableReader, str], TableRows]:
-    """Return a function that yields the ids of the documents whose column ``column_name`` may equal a text."""
+    """Return a function that yields the ids of the documents whose column ``column_name`` may equal a string."""
 
     def find_rows(reader: TableReader, text: str) -> TableRows:
-        """Yield the ids of the documents whose column may equal a text. SQLite checks the text."""
+        """Yield the ids of the documents whose column may equal a string. SQLite checks the column."""
         from ..derived.metadata_index.metadata_structure import METADATA
 
         document_ids = reader.state.get_part(METADATA).find_text(column_name, text)

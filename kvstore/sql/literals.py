@@ -50,5 +50,5 @@ def quote_name(text: str) -> str:
 
 
 def parse_word(word: str) -> Value:
-    """Return the value of a bare word: true, false and null are literals, and any other word is a text."""
+    """Return the value of a bare word: true, false and null are literals, and any other word is a string."""
     return _WORD_VALUES.get(word.lower(), word)

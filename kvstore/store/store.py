@@ -57,7 +57,7 @@ class Store(Database):
         progress: Callable[[IngestProgress | IndexProgress | ExtractionProgress], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Cursor:
-        """Run the statements of a text in order, and return the cursor of the last.
+        """Run the statements of a script in order, and return the cursor of the last.
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping). The language is described in
         ``kvstore/language/LANGUAGE.md``. ``progress`` is called with the progress of an INGEST, an EXTRACT or the build
