@@ -149,7 +149,7 @@ class Builder:
         """Return the value of a clause, given as its parse tree, whose ``data`` is the name of its grammar rule.
 
         It is True for a keyword without a value. A keyword that is itself the value, or the name of a format, is in
-        lower case. A condition is a string, the names after USING are one string with commas, and options are a mapping.
+        lower case. A condition is a string, the names after USING are one string with commas, options are a mapping.
         For a title, a source or metadata of NULL, the value is in :data:`_NULL_VALUES`.
         """
         if tree.data == "with_options":
