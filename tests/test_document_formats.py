@@ -1464,6 +1464,18 @@ def test_a_calendar_entry_is_a_document_with_time_and_place() -> None:
     assert (lease.meta["type"], lease.meta["due"]) == ("task", "2026-12-01T12:00:00Z")
 
 
+def test_a_rule_of_a_series_names_its_months_and_the_positions_of_its_days() -> None:
+    for rule, text in (
+        ("MONTHLY;BYDAY=MO;BYSETPOS=1", "every month on the first Monday"),
+        ("MONTHLY;BYDAY=MO,TU;BYSETPOS=-1", "every month on the last of Monday, Tuesday"),
+        ("YEARLY;BYMONTH=03,11;BYDAY=4TH", "every year in March, November on the fourth Thursday"),
+        ("MONTHLY;BYDAY=FR;BYMONTHDAY=13", "every month on Friday if it is day 13"),
+        ("WEEKLY;BYDAY=MO;BYSETPOS=x,0;BYMONTH=13", "every week on Monday"),
+    ):
+        calendar = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nRRULE:FREQ={rule}\nEND:VEVENT\nEND:VCALENDAR\n"
+        assert read_one(calendar, "a.ics").text == f"Appointment: x\nRepeats: {text}\n"
+
+
 def test_an_invalid_or_empty_calendar_is_refused() -> None:
     for text, reason in (("x", "no line BEGIN:VCALENDAR"), ("BEGIN:VCALENDAR\nBEGIN:VEVENT\n", "has no appointment")):
         with pytest.raises(ReaderError, match=reason):

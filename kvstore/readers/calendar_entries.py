@@ -231,6 +231,8 @@ def _describe_rule(rule: str) -> str:
     'every 2 weeks on Monday, Friday, until 31 December 2026'
     >>> _describe_rule("FREQ=MONTHLY;BYDAY=-1TU;COUNT=6")
     'every month on the last Tuesday, 6 times'
+    >>> _describe_rule("FREQ=YEARLY;BYMONTH=11;BYDAY=TH;BYSETPOS=4")
+    'every year in November on the fourth Thursday'
     """
     fields = {name.upper(): value.upper() for name, _, value in (field.partition("=") for field in rule.split(";"))}
     unit = _UNITS.get(fields.get("FREQ", ""))
@@ -238,11 +240,15 @@ def _describe_rule(rule: str) -> str:
         return ""
     interval = fields.get("INTERVAL", "1")
     words = f"every {interval} {unit}s" if interval.isdecimal() and int(interval) > 1 else f"every {unit}"
-    days = [_describe_weekday(day) for day in fields.get("BYDAY", "").split(",")]
-    if any(days):
-        words += f" on {', '.join(filter(None, days))}"
-    elif fields.get("BYMONTHDAY"):
-        words += f" on day {fields['BYMONTHDAY'].replace(',', ', ')}"
+    month_numbers = {number.lstrip("0") for number in fields.get("BYMONTH", "").split(",")}
+    months = [month for number, month in enumerate(MONTHS, 1) if str(number) in month_numbers]
+    if months:
+        words += f" in {', '.join(months)}"
+    weekdays = _describe_weekdays(fields.get("BYDAY", ""), fields.get("BYSETPOS", ""))
+    if weekdays:
+        words += f" on {weekdays}"
+    if fields.get("BYMONTHDAY"):
+        words += f" {'if it is' if weekdays else 'on'} day {fields['BYMONTHDAY'].replace(',', ', ')}"
     until = _parse_time(Property("UNTIL", fields.get("UNTIL", ""), parameters={}))
     if until is not None:
         words += f", until {until.day.day} {MONTHS[until.day.month - 1]} {until.day.year}"
@@ -251,14 +257,34 @@ def _describe_rule(rule: str) -> str:
     return words
 
 
+def _describe_weekdays(codes: str, positions: str) -> str:
+    """Return the weekdays of a recurrence rule (``BYDAY``) in words; empty if none is valid.
+
+    Only the days at the ``positions`` (``BYSETPOS``) are meant, if there are any: ``-1`` is the last of them.
+
+    >>> _describe_weekdays("MO,WE", ""), _describe_weekdays("MO", "1"), _describe_weekdays("SA,SU", "-1")
+    ('Monday, Wednesday', 'the first Monday', 'the last of Saturday, Sunday')
+    """
+    weekdays = ", ".join(filter(None, map(_describe_weekday, codes.split(","))))
+    ordinals = ", ".join(filter(None, map(_describe_ordinal, positions.split(","))))
+    if not weekdays or not ordinals:
+        return weekdays
+    return f"{ordinals} {weekdays}" if codes in _WEEKDAYS_BY_CODE else f"{ordinals} of {weekdays}"
+
+
 def _describe_weekday(text: str) -> str:
     """Return a weekday of a recurrence rule in words: ``MO`` is Monday, ``-1MO`` the last Monday; empty if invalid."""
-    match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())  # -1MO
-    weekday = _WEEKDAYS_BY_CODE.get(match[2]) if match else None
+    match = re.fullmatch(r"(?P<position>[+-]?\d{1,2})?(?P<code>[A-Z]{2})", text.strip())  # -1MO
+    weekday = _WEEKDAYS_BY_CODE.get(match["code"]) if match else None
     if match is None or weekday is None:
         return ""
-    ordinal = int(match[1] or 0)
-    return f"the {_ORDINALS.get(ordinal, f'{ordinal}.')} {weekday}" if ordinal else weekday
+    return f"{_describe_ordinal(match['position'] or '')} {weekday}".lstrip()
+
+
+def _describe_ordinal(text: str) -> str:
+    """Return a position of a recurrence rule in words: ``-1`` is ``the last``; empty if it is 0 or no number."""
+    ordinal = int(text) if re.fullmatch(r"[+-]?\d{1,3}", text) else 0
+    return f"the {_ORDINALS.get(ordinal, f'{ordinal}.')}" if ordinal else ""
 
 
 def _format_person(property: Property) -> str:
