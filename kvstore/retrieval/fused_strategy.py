@@ -144,6 +144,7 @@ def _fuse_results(query: Query, results: Sequence[_StrategyResult]) -> _Fusion:
     tie_keys = {hit_ids[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
     order = sorted(scores, key=lambda hit_id: (-scores[hit_id], tie_keys[hit_id]))
     ranking = [(hit_id, scores[hit_id]) for hit_id in order]
+    # The hits of lower ranks follow, alternating between the results.
     ranking = append_tails(ranking, *hit_rankings, top=max(_NUM_FUSED, query.reach))
     explanation_texts = {hit_id: "; ".join(explanations.get(hit_id, ["after the fused hits"])) for hit_id, _ in ranking}
     other_hits = {hit_ids[key]: hit for key, hit in hits.items() if hit.kind != "chunk"}

@@ -149,11 +149,12 @@ def _find_mention_sentence(state: State, document: int, leaf: int, entities: lis
         mention_offsets = [len(encoded_text[:start].decode()) for start in mention_starts]  # in characters
         for start, end in split_sentences(text, state.find_sentence_language(document)):
             mention_offset = next((offset for offset in mention_offsets if start <= offset < end), None)
-            if mention_offset is not None:
-                if not text.startswith("#", start):
-                    row = _find_table_row(text, mention_offset)
-                    return to_plain_text(unwrap_links(text[start:end] if row is None else row))
+            is_heading = text.startswith("#", start)
+            if mention_offset is not None and is_heading:
                 heading = heading or to_plain_text(unwrap_links(text[start:end].lstrip("#")))
+            elif mention_offset is not None:
+                row = _find_table_row(text, mention_offset)
+                return to_plain_text(unwrap_links(text[start:end] if row is None else row))
     return heading
 
 

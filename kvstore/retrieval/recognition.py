@@ -131,13 +131,11 @@ def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: boo
     has_capitals = any(character.isupper() for character in question.lstrip()[1:])
     for name in written_names:
         words = split_words(name)
-        if not has_capitals:
-            if _has_capital_or_digit(name[1:]) or (allow_phrases and len(words) > 1):
-                return True
-            continue
         begins_with_function_word = bool(words) and words[0] in FUNCTION_WORDS
         is_sentence_capital = begins_with_function_word and question.lstrip().startswith(name)
-        if _has_capital_or_digit(name[1:] if is_sentence_capital else name):
+        ignores_first = not has_capitals or is_sentence_capital
+        is_long_phrase = not has_capitals and allow_phrases and len(words) > 1
+        if is_long_phrase or _has_capital_or_digit(name[1:] if ignores_first else name):
             return True
     return False
 

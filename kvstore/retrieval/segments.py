@@ -260,7 +260,7 @@ class _SegmentBuilder:
             chunks = self._select_fitting_chunks(chunks, best_record.ordinal - chunk_range.first, tokens_left)
             if not chunks:
                 return None
-        free_start, free_end = self._find_free_span(record, best_record.start)
+        free_start, free_end = self._find_free_span(record, best_record.start)  # between the other segments
         if free_start > best_record.start or free_end < best_record.end:
             return None
         max_tokens = self._plan.longest * self._state.settings.chunk_tokens

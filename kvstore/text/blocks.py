@@ -382,22 +382,19 @@ def _parse_markdown(text: str) -> list[Block]:
         token = tokens[index]  # the token after the opening of a heading or paragraph has its content
         item_depth += token.nesting if token.type.startswith("list_item") else 0
         opens_item = index > 0 and tokens[index - 1].type == "list_item_open"
-        kind = _LEAF_KINDS.get(token.type)
+        is_paragraph = token.type == "paragraph_open"
+        content = tokens[index + 1].content.strip() if is_paragraph else ""
+        leaf_kind = _LEAF_KINDS.get(token.type)  # of code, a table or HTML
         if token.type == "heading_open":
             blocks.append(_build_heading(tokens[index : index + 2], line_starts))
-        elif (
-            token.type == "paragraph_open"
-            and not item_depth
-            and _BOLD_QUESTION_PATTERN.fullmatch(tokens[index + 1].content.strip())
-        ):
-            title = to_plain_text(unwrap_links(tokens[index + 1].content))
+        elif is_paragraph and not item_depth and _BOLD_QUESTION_PATTERN.fullmatch(content):
+            title = to_plain_text(unwrap_links(content))
             blocks += _make_blocks(text, token, line_starts, "heading", _QUESTION_LEVEL, title)
-        elif kind or token.type == "paragraph_open":
+        elif is_paragraph or leaf_kind is not None:
             # Only the first paragraph of an item has a title.
-            title = to_plain_text(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
-            blocks += _make_blocks(
-                text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title
-            )
+            title = to_plain_text(unwrap_links(content)) if opens_item else ""
+            kind = leaf_kind or ("item" if item_depth else "prose")
+            blocks += _make_blocks(text, token, line_starts, kind, item_depth, title)
         if token.type == "table_open":  # skip the tokens of its rows
             while tokens[index].type != "table_close":
                 index += 1
@@ -409,7 +406,7 @@ def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
     """Return the blocks and, for any other text between them, such as rules and empty items, a prose block."""
     all_blocks: list[Block] = []
     position = 0
-    for block in [*blocks, Block("end", len(text), len(text))]:
+    for block in [*blocks, Block("end", len(text), len(text))]:  # the added block only ends the last gap
         gap = text[position : block.start]
         if gap.strip():
             start = position + len(gap) - len(gap.lstrip())

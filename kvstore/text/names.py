@@ -228,13 +228,13 @@ def is_term(form: str) -> bool:
     if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in words):
         return False  # broken at the end of a line, or marks between words
     if form in MIXED_CASE_UNITS or (len(words) > 1 and words[0] in MEASURING_UNITS and form[0].islower()):
-        return False
+        return False  # "dB", "g flour"
     if words[0] in FUNCTION_WORDS or words[-1] in FUNCTION_WORDS or _ORDINAL_PATTERN.fullmatch(words[0]):
-        return False
+        return False  # "the buffer", "1st buffer"
     if len(words) == 1 and (words[0].rstrip(".") in TITLES_AND_UNITS or words[0].endswith(NAME_ADJECTIVE_ENDINGS)):
-        return False
+        return False  # "dr", "linux-based"
     if any(map(_is_contracted, words)) or (len(words) == 1 and _DECADE_PATTERN.fullmatch(words[0])):
-        return False
+        return False  # "don't", "1990s"
     is_part = len(words) == 2 and words[0].rstrip("s") in NUMBERED_WORDS
     return not (is_part and (words[1][0].isdigit() or len(words[1]) == 1))  # "section 3", "appendix B"
 

@@ -116,9 +116,9 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
         return None  # an overline must have the same character
     title_line, underline, title = match["text"].expandtabs(), match["line"].expandtabs(), match["title"]
     if abs(len(title_line) - len(underline)) > _MAX_END_DISTANCE or 2 * len(match["under"]) < len(title):
-        return None
+        return None  # the underline is too long or too short
     if _COLUMNS_PATTERN.search(title) or not any(character.isalpha() for character in title):
-        return None
+        return None  # the header of a table, or marks
     level = levels.setdefault((underline_character, has_overline), min(len(levels) + 1, _MAX_LEVEL))
     return PlainHeading(start=start, end=match.end("under"), level=level, title=title, body_start=min(match.end(), end))
 
