@@ -105,6 +105,11 @@ class CandidateRequest(ReadRequest[CandidatePool]):
         return chunk_ids
 
 
+def _is_leaf(abstract: int) -> bool:
+    """True if an abstract is directly above chunks, and not above other abstracts."""
+    return abstract < FIRST_UPPER_ABSTRACT
+
+
 class _RankedAbstract(NamedTuple):
     """The id of an abstract that mentions an entity; a lower ``rank`` means a more specific mention."""
 
@@ -119,7 +124,7 @@ def _list_mentioning_abstracts(state: State, entity: QuestionEntity) -> list[_Ra
     """
     # An address packs a rank and the id of an abstract, so that addresses sort by rank.
     packed_addresses: list[int] = state.find_addresses(entity.identity, _MAX_ADDRESSES + 1).tolist()
-    if len(packed_addresses) > _MAX_ADDRESSES:
+    if len(packed_addresses) > _MAX_ADDRESSES:  # drop all addresses of the last rank
         last_rank, _ = addresses.split_address(packed_addresses[-1])
         packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(last_rank, 0))]
     # The entity's nodes in the entity forest, which are not abstracts, have the lowest rank.
@@ -191,7 +196,7 @@ class _PoolBuilder:
             starts = [abstract for _, abstract in abstracts[first : first + _ABSTRACTS_PER_READ]]
             neighbor_groups = self._list_tree_neighbors(starts, level)
             # The chunks of all leaves are looked up together.
-            leaves = [abstract for group in neighbor_groups for _, abstract in group if abstract < FIRST_UPPER_ABSTRACT]
+            leaves = [abstract for group in neighbor_groups for _, abstract in group if _is_leaf(abstract)]
             self._cache_existing_chunks(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))
             for start, neighbors in zip(starts, neighbor_groups, strict=True):
                 for levels, abstract in neighbors:
@@ -211,7 +216,7 @@ class _PoolBuilder:
         With ``level`` 0, only the abstract itself is returned. Reads the abstracts on the way into the cache.
         """
         # The record of a leaf is needed only for its parent.
-        self._cache_abstracts(abstract for abstract in abstracts if level or abstract >= FIRST_UPPER_ABSTRACT)
+        self._cache_abstracts(abstract for abstract in abstracts if level or not _is_leaf(abstract))
         if not level:
             return [[_TreeNeighbor(0, abstract)] for abstract in abstracts]
         descendants = [[abstract] for abstract in abstracts]
@@ -219,7 +224,7 @@ class _PoolBuilder:
         for _ in range(level):
             descendants = [self._list_children(group) for group in descendants]
             ancestors = [None if abstract is None else self._abstracts[abstract].parent for abstract in ancestors]
-            self._cache_abstracts(child for group in descendants for child in group if child >= FIRST_UPPER_ABSTRACT)
+            self._cache_abstracts(child for group in descendants for child in group if not _is_leaf(child))
             self._cache_abstracts(abstract for abstract in ancestors if abstract is not None)
         neighbor_groups = [[_TreeNeighbor(-level, descendant) for descendant in group] for group in descendants]
         for neighbors, ancestor in zip(neighbor_groups, ancestors, strict=True):
@@ -233,10 +238,7 @@ class _PoolBuilder:
         The records of the abstracts above the leaves must be cached.
         """
         return [
-            child
-            for abstract in abstracts
-            if abstract >= FIRST_UPPER_ABSTRACT
-            for child in self._abstracts[abstract].children
+            child for abstract in abstracts if not _is_leaf(abstract) for child in self._abstracts[abstract].children
         ]
 
     def _get_chunk_ids(self, abstract: int) -> range:
@@ -244,7 +246,7 @@ class _PoolBuilder:
 
         Call :meth:`_cache_abstracts` first, unless the abstract is a leaf.
         """
-        if abstract < FIRST_UPPER_ABSTRACT:  # a leaf abstract n has the n-th group of chunk ids
+        if _is_leaf(abstract):  # leaf n has the n-th group of chunk ids
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self._abstracts[abstract]
         return range(record.first_chunk, record.last_chunk + 1)

@@ -182,7 +182,8 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
     assertions = _find_assertions(state, reader)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):  # a child has a greater number than its parent
-        material = materials.pop(community, _ReportMaterial())  # the reports of its children are in it already
+        # Select the report from those of the children, which are in the material already, and from the own chunks.
+        material = materials.pop(community, _ReportMaterial())
         chunk_indexes = chunks_by_community.get(community, [])
         own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]
         material.sentences += own_sentences
@@ -190,11 +191,12 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
         material.relations += _match_sentences(own_relations, own_sentences, assertions)
         summary = _select_summary(material.sentences)
         findings = _select_findings(material.relations)
-        sources = material.list_sources(map(reader.get_span, chunk_indexes))
-        names = [tree.graph.keys[node] for node in members_by_community[community]]
         parent = int(tree.parents[community])
         if parent != NO_COMMUNITY:
             materials.setdefault(parent, _ReportMaterial()).add_child_report(summary, findings)
+        # What a model would write the report from.
+        sources = material.list_sources(map(reader.get_span, chunk_indexes))
+        names = [tree.graph.keys[node] for node in members_by_community[community]]
         report = CommunityReport(
             summary=[sentence.span for sentence in summary],
             findings=[
