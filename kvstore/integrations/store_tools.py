@@ -55,7 +55,8 @@ MIN_TOKENS = 500
 _MAX_LISTED = 200
 #: The number of tables whose columns ``overview`` shows.
 _NUM_SHOWN_TABLES = 5
-#: The number of tokens reserved for the digits of an offset.
+#: The note after a part of a document, and the number of tokens reserved for the digits of its offset.
+_CONTINUATION_NOTE = "\n(continues; start at byte {})"
 _OFFSET_TOKENS = 10
 #: The first words of the statements that ``select`` runs.
 _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
@@ -105,8 +106,8 @@ class StoreTools:
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
         """Run a tool; return its text, and JSON data if it has an output schema. An argument of None is omitted.
 
-        The text is truncated to the maximum size of a result.
-        Raises KvstoreError with a message for the client if the call fails.
+        The text is truncated to the maximum size of a result. Raises KvstoreError with a message for the client if the
+        call fails.
         """
         tool = self.tools.get(name)
         if tool is None:
@@ -273,13 +274,12 @@ class StoreTools:
         start = _find_character_start(text_bytes, start)
         text = text_bytes[start:].decode()
         quotation = Quotation([header, text])
-        continuation_note = "\n(continues; start at byte {})"
         surrounding_text = "\n\n".join((quotation.rule, header, quotation.quote("")))
-        note_tokens = kvstore.token_estimate(continuation_note) + _OFFSET_TOKENS
+        note_tokens = kvstore.token_estimate(_CONTINUATION_NOTE) + _OFFSET_TOKENS
         max_tokens = self._tokens - kvstore.token_estimate(surrounding_text) - note_tokens
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         end_byte = start + len(excerpt.encode())
-        continuation = "" if excerpt == text else continuation_note.format(end_byte)
+        continuation = "" if excerpt == text else _CONTINUATION_NOTE.format(end_byte)
         quoted_text = sanitize_slice(excerpt)
         data = {
             "document": document.key,

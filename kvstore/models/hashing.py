@@ -67,8 +67,8 @@ class HashingEmbedder:
 
     def embed_query(self, text: str) -> Embeddings:
         """Return the unit vector of ``text`` (zeros if it has no words), shape (dimension,)."""
-        row: Embeddings = self.embed([text])[0]
-        return row
+        vector: Embeddings = self.embed([text])[0]
+        return vector
 
 
 @lru_cache(maxsize=8192)  # bounded, because many words occur only once

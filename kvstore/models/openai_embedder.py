@@ -84,8 +84,8 @@ class OpenAIEmbedder:
 
     def embed_query(self, text: str) -> Embeddings:
         """Return the unit vector of a question, shape (dimension,). Raises EmbedderError."""
-        row: Embeddings = self.embed([text])[0]
-        return row
+        vector: Embeddings = self.embed([text])[0]
+        return vector
 
     def _fetch_vectors(self, texts: Sequence[str]) -> Embeddings:
         """Request the vectors of ``texts``, at most :data:`BATCH_SIZE`, from the server, and return them unscaled.

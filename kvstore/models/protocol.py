@@ -165,8 +165,8 @@ class RuntimeEmbedder(ABC):
 
     def embed_query(self, text: str) -> Embeddings:
         """Return the unit vector of a question, shape (dimension,). Raises EmbedderError."""
-        row: Embeddings = self._get_runtime().encode("query", [text])[0]
-        return row
+        vector: Embeddings = self._get_runtime().encode("query", [text])[0]
+        return vector
 
     def _get_runtime(self) -> Runtime:
         """Return the loaded model, which is opened on the first call."""

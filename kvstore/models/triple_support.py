@@ -379,6 +379,17 @@ def _can_follow_be(sentence: OrderedSentence, span: WordSpan) -> bool:
     return not (is_incomplete or is_past_form(words[0]))
 
 
+def _can_be_object(sentence: OrderedSentence, start: int, name: WordSpan, relation_words: Sequence[str]) -> bool:
+    """True if a name can be the object of a relation before it, with which the words from ``start`` on connect it.
+
+    It must have no preposition that the relation lacks, must be in the same clause, and must not modify a noun after it
+    (as "mill" does in "mill owner").
+    """
+    has_relation_preposition = sentence.find_preposition(name.first) in relation_words
+    allowed_words = [*relation_words, "of"] if has_relation_preposition else relation_words
+    return sentence.is_one_phrase(start, name.first, allowed_words) and sentence.ends_noun_phrase(name.last)
+
+
 def _has_triple_order(
     sentence: OrderedSentence,
     subject: WordSpan,
@@ -388,18 +399,12 @@ def _has_triple_order(
 ) -> bool:
     """True if subject, relation and object, at these positions of a sentence, are in an order that expresses a triple.
 
-    ``relation_words`` are all words of the relation; a relation that ends with "by" is passive. An object after its
-    relation must have no preposition that the relation lacks, must be in the same clause, and must not modify a noun
-    after it (as "mill" does in "mill owner").
+    ``relation_words`` are all words of the relation; a relation that ends with "by" is passive.
     """
     is_passive = relation_words[-1] == "by"
     if relation.last < object_.first:
-        has_preposition = sentence.find_preposition(object_.first) in relation_words
-        allowed_words = [*relation_words, "of"] if has_preposition else relation_words
         start = 1 + max(end for end in (relation.last, subject.last) if end < object_.first)
-        if not sentence.is_one_phrase(start, object_.first, allowed_words):
-            return False
-        if not sentence.ends_noun_phrase(object_.last):
+        if not _can_be_object(sentence, start, object_, relation_words):
             return False
     if subject.first < relation.first < object_.first:  # "Ann built the mill"
         # "by" before the object makes the sentence passive: "Ann was built by".

@@ -70,18 +70,18 @@ class ChunkMap:
         self.id = map_id
         with snapshot.state() as state:
             rows = [
-                (chunk, record.key, ordinal)
+                (chunk_id, record.key, ordinal)
                 for record in state.documents.scan()
-                for ordinal, chunk in enumerate(record.chunk_ids())
+                for ordinal, chunk_id in enumerate(record.chunk_ids())
             ]
         rows.sort(key=lambda row: row[1:])  # by document key and ordinal
         self.documents = sorted({document for _, document, _ in rows})
         indexes_by_key = {key: index for index, key in enumerate(self.documents)}
         self.document_indexes = np.array([indexes_by_key[document] for _, document, _ in rows], np.uint32)
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
-        self._indexes = {(document, ordinal): index for index, (_, document, ordinal) in enumerate(rows)}
-        ids = [chunk for chunk, _, _ in rows]
-        self._indexes_by_id = {chunk: index for index, chunk in enumerate(ids)}
+        self._indexes_by_ordinal = {(document, ordinal): index for index, (_, document, ordinal) in enumerate(rows)}
+        ids = [chunk_id for chunk_id, _, _ in rows]
+        self._indexes_by_id = {chunk_id: index for index, chunk_id in enumerate(ids)}
         cosines = self._place_chunks(snapshot, ids)
         self.labels = self._make_labels(store, ids, cosines)
         self._groups: dict[tuple[str, kvstore.IndexStatus | None], ChunkGroups] = {}
@@ -157,11 +157,11 @@ class ChunkMap:
 
     def find_index(self, document: str, ordinal: int) -> int | None:
         """Return the index in this map of the chunk ``ordinal`` of a document, or None if it does not exist."""
-        return self._indexes.get((document, ordinal))
+        return self._indexes_by_ordinal.get((document, ordinal))
 
-    def find_index_by_id(self, chunk: int) -> int | None:
+    def find_index_by_id(self, chunk_id: int) -> int | None:
         """Return the index in this map of the chunk with this id, or None if it does not exist."""
-        return self._indexes_by_id.get(chunk)
+        return self._indexes_by_id.get(chunk_id)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
         """Return the groups of a coloring: ``cluster``, ``document``, ``topic``, ``community`` or a metadata field.
@@ -281,14 +281,14 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
         store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
     ):
         communities_by_name[entity] = community
-    votes: dict[int, Counter[str]] = {}
+    counts_by_chunk: dict[int, Counter[str]] = {}  # the number of entities of each community in a chunk
     for name, community in communities_by_name.items():
-        for (chunk,) in _fetch_rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
-            index = chunks.find_index_by_id(chunk)
+        for (chunk_id,) in _fetch_rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
+            index = chunks.find_index_by_id(chunk_id)
             if index is not None:
-                votes.setdefault(index, Counter())[community] += 1
+                counts_by_chunk.setdefault(index, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)
-    for index, counts in votes.items():
+    for index, counts in counts_by_chunk.items():
         labels[index] = titles.get(min(counts, key=lambda community: (-counts[community], community)))
     return labels
 

@@ -157,7 +157,7 @@ def make_excerpt(text: str, max_chars: int) -> str:
     if len(body.rstrip()) <= max_chars:
         return excerpt
     beginning, _, last_word = excerpt.rpartition(" ")
-    is_cut_in_word = beginning and len(last_word) <= _MAX_CUT_WORD and not body[max_chars].isspace()
+    is_cut_in_word = beginning != "" and len(last_word) <= _MAX_CUT_WORD and not body[max_chars].isspace()
     return f"{beginning if is_cut_in_word else excerpt}…"
 
 
