@@ -169,7 +169,7 @@ class BatchedChanges:
     def _chunk_document(self, document: PendingDocument) -> ChunkedText:
         """Return the chunks and headings of a pending document, without triples or other facts stated about it."""
         (derived_document,) = derive_documents([document], self._settings)
-        return build_chunked_text(derived_document.extracted, {})
+        return build_chunked_text(derived_document.extracted, facts={})
 
     def _find_chunked_text(self, key: str) -> ChunkedText:
         """Return the chunks and headings of the document with this key, which must exist, without facts about it."""
@@ -178,7 +178,7 @@ class BatchedChanges:
             return self._chunk_document(pending_document)
         record = self.state.documents.find_by_key(key)
         assert record is not None
-        return load_chunked_text(self.state, record, {})
+        return load_chunked_text(self.state, record, facts={})
 
     # Other facts
 

@@ -252,7 +252,7 @@ class ModelExtraction:
                 counts.failures.append(f"document {next(iter(request.values()))!r}: {error}")
             if model.num_failures >= MAX_FAILURES:
                 raise
-            pending_requests.record_answer(request, ())
+            pending_requests.record_answer(request, answered_digests=())
             return
         texts_by_document = self._group_by_document(answers, document_keys, model.model.name)
         self._store_answer(texts_by_document)
@@ -311,7 +311,7 @@ class ModelExtraction:
         if record is None or record.format == PAIRS_FORMAT:
             return {}
         if record.id not in self._cached_passages:
-            passages = self._text_kind.list_passages(load_chunked_text(state, record, {}))
+            passages = self._text_kind.list_passages(load_chunked_text(state, record, facts={}))
             self._cached_passages[record.id] = {passage.digest: passage for passage in passages}
             if len(self._cached_passages) > _MAX_CACHED_DOCUMENTS:
                 del self._cached_passages[next(iter(self._cached_passages))]  # of the document cached first
@@ -385,7 +385,7 @@ class ModelExtraction:
             num_documents += 1
             key, chunk_ids = record.key, list(record.chunk_ids())
             own_texts = self._find_texts(state, key)
-            for passage in self._text_kind.list_passages(load_chunked_text(state, record, {})):
+            for passage in self._text_kind.list_passages(load_chunked_text(state, record, facts={})):
                 digest = passage.digest
                 if digest not in own_texts and digest in keys_by_digest:  # only another document has texts for it
                     copies.setdefault(key, {})[digest] = self._find_texts(state, keys_by_digest[digest])[digest]

@@ -147,7 +147,7 @@ def _parse_options(strategy: Strategy, options: Mapping[str, Any], *, as_segment
     """
     own_options = dict(options)
     if not own_options:
-        return _ParsedOptions({}, reranker=None, fill=FILL_OPTION.default)
+        return _ParsedOptions(own_options={}, reranker=None, fill=FILL_OPTION.default)
     check_options(strategy, own_options, as_segments=as_segments)
     reranker = get_reranker(own_options)
     own_options.pop(RERANKER_OPTION, None)

@@ -141,9 +141,8 @@ def update_documents(context: StatementContext, statement: statements.UpdateDocu
     with context.open_transaction(models=changes_text) as transaction:
         with transaction.state() as state:
             reader = TableReader(state, context.database.settings_table)
-            rows = _compare_contents(
-                assignments.columns, Selection(assignments.query, (), reader, assignments.make_error)
-            )
+            selection = Selection(assignments.query, parameters=(), reader=reader, make_error=assignments.make_error)
+            rows = _compare_contents(assignments.columns, selection)
         if context.database._open_transaction is not None:
             # An invalid value changes nothing and leaves this transaction open, so all values are checked first.
             for key, properties in _iter_updates(context, assignments.columns, rows):

@@ -70,7 +70,7 @@ _MANIFESTS_BY_PACKAGE = {
     "kvstore.systems.sprag": SystemManifest(("sprag",), fact_tables=("context_texts",)),
     "kvstore.systems.bridge": SystemManifest(("bridge",)),
     "kvstore.systems.cft": SystemManifest(("cft",)),
-    "kvstore.derived.synonyms": SystemManifest((), ("synonyms",)),
+    "kvstore.derived.synonyms": SystemManifest(indexes=("synonyms",)),
     "kvstore.derived.passage_graph": SystemManifest(
         structures={"passage_graph": 3},
         buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),

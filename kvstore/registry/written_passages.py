@@ -306,9 +306,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
             {**value.by_digest, **new_value.by_digest}, (*value.unassigned_texts, *new_value.unassigned_texts)
         )
 
-    def fit_to_document(
-        self, value: ModelTexts, document: Callable[[], ChunkedText], same_text: bool
-    ) -> ModelTexts | None:
+    def fit_to_document(self, value: ModelTexts, document: Callable[[], ChunkedText], same_text: bool) -> ModelTexts:
         """Return the texts in ``value`` whose passages the document still has; the result can be empty.
 
         Texts that were stored without a passage are assigned to one, whose other texts they replace. ``document``
