@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -758,3 +759,78 @@ def test_a_document_whose_key_is_no_file_name_answers(store: kvstore.Store) -> N
     for key in (".", "..", "/", "a/", "x/.md"):
         store.put(key, f"Tea of {key} is made from leaves.", title="Tea")
         assert "leaves" in store.ask("What is tea made from?", model="none").text
+
+
+LEASE = """# Lease
+
+## 4. Deposit
+
+The deposit is held in trust.
+
+## 4.1 Amount
+
+The tenant pays a deposit of two rents. It earns no interest.
+
+## 4.2 Return
+
+The landlord returns the deposit within 30 days. Damage is deducted. Section 4.1 is the basis.
+
+# Appendix A: Keys
+
+Each tenant gets two keys.
+"""
+STATUTES = """Statutes of the Rowing Club
+
+Contents
+1. Name
+2. Members
+2.1. Admission
+3. Fees
+
+1. Name
+The club is called Oar and Anchor.
+
+2. Members
+Members are admitted by the board.
+
+2.1. Admission
+Applicants need two sponsors. The board decides within a month.
+
+3. Fees
+Fees are due in January.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What does section 4.2 of the lease say?", "The landlord returns the deposit within 30 days. Damage"),
+        ("What does clause 4.2 say about damage?", "Damage is deducted. Section 4.1"),
+        ("Summarize section 4.1", "The tenant pays a deposit of two rents. It earns no interest."),
+        ("What is in appendix A?", "Each tenant gets two keys."),
+        (
+            "What is section 2.1 of the statutes about?",
+            "Applicants need two sponsors. The board decides within a month.",
+        ),
+        ("Was steht in Artikel 3 der Statutes?", "Fees are due in January."),
+    ],
+)
+def test_a_section_that_a_question_names_by_its_number_is_quoted(
+    store: kvstore.Store, question: str, answer: str
+) -> None:
+    store.put("lease", LEASE, title="Lease", format="markdown")
+    store.put("statutes", STATUTES, title="Statutes")
+    result = store.ask(question)
+    assert result.outcome == "answered"
+    assert answer in re.sub(r" \[\d+\]", "", result.text)
+
+
+@pytest.mark.parametrize(
+    "question", ["What does section 9 of the lease say?", "Who pays the deposit under section 4.1?"]
+)
+def test_a_missing_section_and_a_question_for_a_fact_are_not_answered_with_a_section(
+    store: kvstore.Store, question: str
+) -> None:
+    store.put("lease", LEASE, title="Lease", format="markdown")
+    steps = [step for step, *_ in store.execute("EXPLAIN ASK ?", (question,))]
+    assert "lexical search" in steps and "quote section" not in steps

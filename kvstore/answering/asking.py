@@ -218,20 +218,29 @@ class Asker:
         return replace(answer, weighed=inputs.confidence)
 
     def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
-        """Return the evidence for a question from ``strategy``, or an overview if the question asks for a summary.
+        """Return the evidence for a question from ``strategy``.
 
-        There is no such overview if ``clauses`` name a strategy, if ``strategy`` answers overview questions itself, or
-        if the subject of the summary is unknown.
+        Instead, it is a quotation if the question asks for a section by its number, or an overview if it asks for a
+        summary. There is neither if ``clauses`` name a strategy, and no overview if ``strategy`` answers overview
+        questions itself, or if the subject of the summary is unknown.
         """
-        request = None
-        if clauses.get("using") is None and not getattr(strategy, "overview", False):
-            request = parse_summary_request(query.question, query.state.main_language)
-        if request is not None:
-            from .overviews import retrieve_overview
+        if clauses.get("using") is None:
+            from .numbered_sections import find_section_reference
 
-            overview = retrieve_overview(query, request, self.retrieve_evidence)
-            if overview is not None:
-                return overview
+            reference = find_section_reference(query.question, query.state.main_language)
+            if reference is not None:
+                from .overviews import quote_section
+
+                quotation = quote_section(self.retrieve_evidence(strategy, query).hits, reference, query)
+                if quotation is not None:
+                    return quotation
+            request = parse_summary_request(query.question, query.state.main_language)
+            if request is not None and not getattr(strategy, "overview", False):
+                from .overviews import retrieve_overview
+
+                overview = retrieve_overview(query, request, self.retrieve_evidence)
+                if overview is not None:
+                    return overview
         return self.retrieve_evidence(strategy, query)
 
     def _request_segments(self, query: Query) -> None:

@@ -1,14 +1,15 @@
-"""Overviews: which documents there are, or what one document says, in sentences with citations. A *record* is the
-stored data of a document: its key, title and source file. *Evidence* has hits, here opening sentences or summaries. A
-*cover* is the sentences that together have most of the content.
+"""Overviews: which documents there are, or what a document or a section says, in sentences with citations. A *record*
+is the stored data of a document: its key, title and source file. *Evidence* has hits, here opening sentences or
+summaries. A *cover* is the sentences that together have most of the content.
 
 In: a question that asks for an overview and names no strategy. Out: evidence. For several documents, it is the opening
 sentence of each or, if there are more than the question's TOP, of documents at equal distances in the order of keys. Of
-one document, it is the summary by the first strategy that gives overviews.
+one document, it is the summary by the first strategy that gives overviews. Of a section that the question names by its
+number, it is the first sentences.
 
 In: such evidence, or the summaries and reports of another strategy. Out: the text of the answer, which quotes their
-sentences, with a citation for each. If the question limits the length of the hits, all sentences are included.
-Otherwise, only the sentences of a cover (:mod:`~kvstore.retrieval.cover`) are included, up to the length that people
+sentences, with a citation for each. If the question limits the length of the hits, and for a section, all sentences
+are included. Otherwise, only the sentences of a cover (:mod:`~kvstore.retrieval.cover`) are included, up to the length that people
 read of an answer.
 """
 
@@ -32,18 +33,21 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
+from ..text.words import segment_words
 from .citations import Citation, neutralize_citations
+from .excerpts import MAX_WORDS
 from .extractive import ExtractedAnswer
 from .inline_rendering import render_inline
 from .markdown_snippets import LINK_DEFINITIONS_PATTERN
+from .numbered_sections import SectionReference, find_numbered_section, list_section_chunks, list_topic_stems
 from .passages import iter_spans
 
 #: The maximum number of tokens of a summary if the question does not limit the length of the hits.
 _MAX_TOKENS = 300
 #: The question for the strategy that summarizes a document.
 _SUMMARY_QUESTION = "Summarize the document."
-#: The name of the strategy in evidence that lists documents.
-_LISTING = "documents"
+#: The names of the strategies in evidence that lists documents, and in evidence that quotes a section.
+_LISTING, _SECTION = "documents", "section"
 #: The words after the number of documents if only some are listed.
 _PARTIAL = ", among them"
 #: The number of chunks at the start of a document that can contain its opening sentence.
@@ -193,6 +197,51 @@ def _is_description(sentence: CoverSentence) -> bool:
     return is_complete and _MIN_OPENING_WORDS <= sentence.words.length <= _MAX_OPENING_WORDS
 
 
+def quote_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> Evidence | None:
+    """Return evidence that quotes the section that a question asks for, or None if it asks for something else.
+
+    The evidence has at most ``MAX_WORDS`` words from the start of the section or, if the question asks what it says
+    about something, from the sentence with the most words of that. Returns None also if no document of the ``hits``
+    has the section.
+    """
+    section = find_numbered_section(hits, reference, query)
+    if section is None:
+        return None
+    topic = list_topic_stems(reference, section.record, query)
+    if topic and not reference.has_about:
+        return None
+    state = query.state
+    with query.trace.step("quote section") as step:
+        sentences = [
+            sentence
+            for sentence in collect_cover_sentences(state, list_section_chunks(section, state))
+            if section.start <= sentence.start < section.end
+        ]
+        num_topic_words = [len(topic.intersection(map(query.stem, segment_words(text.text)))) for text in sentences]
+        first = num_topic_words.index(max(num_topic_words)) if any(num_topic_words) else 0
+        selected: list[CoverSentence] = []
+        num_words = 0
+        for sentence in sentences[first:]:
+            num_words += sentence.words.length
+            if selected and num_words > MAX_WORDS:
+                break
+            selected.append(sentence)
+        if not selected:
+            return None
+        step.detail, step.count = section.heading or f"a line that begins with {reference.number}", len(selected)
+    hit = build_composed_hit(
+        "summary",
+        tuple(sentence.to_span(state) for sentence in selected),
+        " ".join(sentence.text for sentence in selected),
+        "the section with the number that the question names",
+        heading=section.heading,
+        title=section.record.title,
+        rank=1,
+        score=1.0,
+    )
+    return Evidence(query.question, _SECTION, [hit], steps=query.trace.steps, pool=len(sentences), is_overview=True)
+
+
 class _QuotedSpan(NamedTuple):
     """The id of a document, and bytes of its text."""
 
@@ -225,15 +274,15 @@ def _collect_sentences(evidence: Evidence, state: State) -> tuple[list[CoverSent
 def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_words: int | None) -> ExtractedAnswer:
     """Return an answer that quotes an overview, with a citation for each sentence.
 
-    If the overview is a list of documents, each document is an item. Otherwise, each summary or report is a paragraph
-    that begins with the heading of its section. Unless ``include_all``, only the sentences that together cover most of
-    the content within ``_MAX_TOKENS`` or, if given, as many tokens as ``max_words`` are included; a summary without
-    such a sentence is omitted. The answer has at most ``max_words`` words (None: no limit), but the first sentence is
-    always included.
+    If the overview is a list of documents, each document is an item. A numbered section is quoted as it is. Otherwise,
+    each summary or report is a paragraph that begins with the heading of its section. Unless ``include_all``, only the
+    sentences that together cover most of the content within ``_MAX_TOKENS`` or, if given, as many tokens as
+    ``max_words`` are included; a summary without such a sentence is omitted. The answer has at most ``max_words`` words
+    (None: no limit), but the first sentence is always included.
     """
     sentences, hits_by_span = _collect_sentences(evidence, state)
     is_listing = evidence.strategy == _LISTING
-    if not (is_listing or include_all):
+    if not (is_listing or include_all or evidence.strategy == _SECTION):
         sentences = select_cover(sentences, max_words or _MAX_TOKENS) or sentences[:1]
     paragraphs: dict[int, list[str]] = {}  # by rank of the hit
     citations: list[Citation] = []
