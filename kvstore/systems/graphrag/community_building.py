@@ -14,6 +14,7 @@ name is its strength in the chunk, divided by the square root of the number of c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,14 @@ from .entity_graph import EntityGraph, build_entity_graph
 
 #: Marks the absence of a community.
 NO_COMMUNITY = -1
+
+
+class MemberArrays(NamedTuple):
+    """Members of communities in parallel arrays: community, node, and total weight of the node's edges inside it."""
+
+    communities: IntArray
+    nodes: IntArray
+    weights: IntArray
 
 
 @dataclass(frozen=True)
@@ -57,11 +66,8 @@ class CommunityTree:
         """The finest community of each node (entity of the graph); :data:`NO_COMMUNITY` (-1) if it is in none."""
         return self.partitions[-1] if len(self.partitions) else np.full(len(self.graph.entities), NO_COMMUNITY)
 
-    def group_members(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return three parallel arrays: community, member node, and total weight of the member's edges inside it.
-
-        Sorted by community, descending weight and node.
-        """
+    def group_members(self) -> MemberArrays:
+        """Return the members of all communities, sorted by community, descending weight and node."""
         members_by_level = []
         for level, node_communities in enumerate(self.partitions):
             weights = _sum_inner_weights(self.graph.edges, node_communities)
@@ -69,10 +75,10 @@ class CommunityTree:
             members_by_level.append((node_communities[members], members, weights[members]))
         if not members_by_level:
             empty = np.empty(0, np.int64)
-            return empty, empty, empty
+            return MemberArrays(empty, empty, empty)
         communities, nodes, weights = (np.concatenate(column) for column in zip(*members_by_level, strict=True))
         order = np.lexsort((nodes, -weights, communities))
-        return communities[order], nodes[order], weights[order]
+        return MemberArrays(communities[order], nodes[order], weights[order])
 
 
 def _mask_level(node_communities: IntArray, community_levels: IntArray, level: int) -> npt.NDArray[np.bool_]:

@@ -256,11 +256,11 @@ def _list_top_members(tree: CommunityTree) -> list[list[int]]:
     The nodes of the graph are numbered in that order.
     """
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
-    communities, nodes, _ = tree.group_members()  # the strongest members of each community first
-    for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
+    members = tree.group_members()  # the strongest members of each community first
+    for community, node in zip(members.communities.tolist(), members.nodes.tolist(), strict=True):
         if len(members_by_community[community]) < MAX_NAMED_MEMBERS:
             members_by_community[community].append(node)
-    return [sorted(members) for members in members_by_community]
+    return [sorted(nodes) for nodes in members_by_community]
 
 
 def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:

@@ -117,9 +117,9 @@ def _find_first_members(tree: CommunityTree) -> list[int]:
 
     The nodes of the graph are numbered in the order of names, so this is the smallest node.
     """
-    communities, nodes, _ = tree.group_members()
+    members = tree.group_members()
     first_nodes: IntArray = np.full(len(tree), len(tree.graph.entities))
-    np.minimum.at(first_nodes, communities, nodes)
+    np.minimum.at(first_nodes, members.communities, members.nodes)
     return [int(tree.graph.entities[node]) for node in first_nodes.tolist()]
 
 

@@ -342,17 +342,17 @@ class _NodeReader:
         bound_topics = self._bound_topics
         # Topics with the same chunks are summed once.
         distinct_topics, inverse = np.unique(bound_topics.trees.branching_topics[list(topics)], return_inverse=True)
-        # For each topic, the topics whose stored sums it is the sum of, and the chunks whose vectors are added to them.
-        summands = list(map(bound_topics.find_summands, distinct_topics.tolist()))
-        stored_topics = list(dict.fromkeys(topic for summand_topics, _ in summands for topic in summand_topics))
-        chunks = list(dict.fromkeys(chunk for _, summand_chunks in summands for chunk in summand_chunks))
-        # The rows are the stored sums of topics, then the vectors of chunks; each topic is the sum of some of them.
+        # What to add up for each topic: stored sums of topics, and vectors of chunks.
+        summands_by_topic = list(map(bound_topics.find_summands, distinct_topics.tolist()))
+        stored_topics = list(dict.fromkeys(topic for summands in summands_by_topic for topic in summands.topics))
+        chunks = list(dict.fromkeys(chunk for summands in summands_by_topic for chunk in summands.chunks))
+        # The rows are the stored sums of topics, then the vectors of chunks.
         vectors = np.array([*bound_topics.read_vector_sums(stored_topics), *self._read_vectors(chunks)])
         row_by_topic = {topic: row for row, topic in enumerate(stored_topics)}
         row_by_chunk = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
         row_groups = [
-            [*map(row_by_topic.__getitem__, summand_topics), *map(row_by_chunk.__getitem__, summand_chunks)]
-            for summand_topics, summand_chunks in summands
+            [*map(row_by_topic.__getitem__, summands.topics), *map(row_by_chunk.__getitem__, summands.chunks)]
+            for summands in summands_by_topic
         ]
         starts = np.cumsum([0, *map(len, row_groups[:-1])])
         summed_rows = vectors[list(chain.from_iterable(row_groups))]

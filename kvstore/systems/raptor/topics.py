@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,13 @@ _MAX_SEARCHES = 32
 #: The number of neighbors first requested for a newer chunk, since the nearest can be newer too, and the factor by
 #: which it is increased until one of them is older.
 _NUM_NEIGHBORS, _NEIGHBORS_FACTOR = 32, 8
+
+
+class Summands(NamedTuple):
+    """Topics and chunks whose vectors add up to the sum of the vectors of a topic."""
+
+    topics: list[int]
+    chunks: list[int]
 
 
 class Topics:
@@ -149,8 +156,8 @@ class Topics:
         """Return the number of chunks in a topic that still exist."""
         return len(self.list_chunks(topic)) if self._may_have_changed else int(self.trees.sizes[topic])
 
-    def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
-        """Return (topics, chunks) whose vectors add up to the sum of the vectors of a topic's remaining chunks.
+    def find_summands(self, topic: int) -> Summands:
+        """Return topics and chunks whose vectors add up to the sum of the vectors of a topic's remaining chunks.
 
         The vector of a returned topic is its stored sum, which is valid if none of its chunks changed. A topic with few
         chunks has no stored sum, and is replaced by its chunks. A changed topic is replaced by its children if these
@@ -159,13 +166,14 @@ class Topics:
         topic = int(self.trees.branching_topics[topic])  # skips topics with a single child, which has the same chunks
         if self.trees.sizes[topic] > MAX_SUMMED_CHUNKS:
             if not self.is_stale(topic):
-                return [topic], []
+                return Summands([topic], chunks=[])
             if self.trees.levels[topic] and self.trees.has_disjoint_leaves and not self.is_in_related_tree(topic):
-                child_summands = [self.find_summands(child) for child in self.trees.list_children(topic)]
-                topics = [summand for child_topics, _ in child_summands for summand in child_topics]
-                chunks = [chunk for _, child_chunks in child_summands for chunk in child_chunks]
-                return topics, chunks
-        return [], self.list_chunks(topic)
+                child_summands = list(map(self.find_summands, self.trees.list_children(topic)))
+                return Summands(
+                    topics=[summand for summands in child_summands for summand in summands.topics],
+                    chunks=[chunk for summands in child_summands for chunk in summands.chunks],
+                )
+        return Summands([], self.list_chunks(topic))
 
     def read_vector_sums(self, topics: Sequence[int]) -> list[Matrix]:
         """Return the stored sums of the vectors of all chunks that each topic had at build time."""
