@@ -428,9 +428,9 @@ class _AsciiDocParser:
         """
         cells: list[str] = []
         for match in re.finditer(
-            rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", source, re.S
+            rf"{_CELL_PATTERN.pattern}(?P<text>(?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", source, re.S
         ):
-            cell_format, text = match[1], match[2].replace("\\|", "|").strip("\n")
+            cell_format, text = match[1], match["text"].replace("\\|", "|").strip("\n")
             if "a" in cell_format:  # a cell that contains blocks
                 cell_lines = [cell_line.strip() for cell_line in text.split("\n")]
                 cell_text = render_one_line(self.parse_blocks(cell_lines, depth + 1))

@@ -32,7 +32,7 @@ from .office_math import MATH_NAMESPACE, format_formula
 from .symbol_fonts import decode_symbol
 
 _HEADING_STYLE_PATTERN = re.compile(r"heading ([1-9])$")  # heading 1
-_LIST_STYLE_PATTERN = re.compile(r"list (bullet|number)(?: ([2-9]))?$")  # list bullet 2
+_LIST_STYLE_PATTERN = re.compile(r"list (?P<kind>bullet|number)(?: (?P<level>[2-9]))?$")  # list bullet 2
 _CONTENTS_STYLE_PATTERN = re.compile(r"toc (?:\d|heading)$|table of figures$")  # toc 1
 #: The name of a style of code: ``source code``, ``html preformatted``.
 _CODE_STYLE_PATTERN = re.compile(r"(?:source |html )?(?:code|preformatted|macro|verbatim)(?: text| block| char)?$")
@@ -233,7 +233,7 @@ class DocxBody:
         style_match = _LIST_STYLE_PATTERN.match(style)
         list_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
         level_element = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
-        if list_element is None or list_element.get(_VALUE_ATTRIBUTE) == "0":
+        if list_element is None or list_element.get(_VALUE_ATTRIBUTE) == "0":  # in no list, unless the style is a list
             if style_match is None:
                 return None
             list_id = style
@@ -245,10 +245,10 @@ class DocxBody:
             style_element = element.find("w:pPr/w:pStyle", nsmap)
             style_id = "" if style_element is None else style_element.get(_VALUE_ATTRIBUTE)
             level = self._numbering.find_level(list_id, style_id)
-        default_format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
+        default_format = "decimal" if style_match is not None and style_match["kind"] == "number" else "bullet"
         label = self._numbering.number_paragraph(list_id, level, default_format)
         # The style can be deeper than the numbering: items of the style "List Bullet 2" are on the second level.
-        return max(level, int(style_match[2] or 1) - 1) if style_match is not None else level, label
+        return max(level, int(style_match["level"] or 1) - 1) if style_match is not None else level, label
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
         """Return a builder with the text, code, formulas and note marks of a paragraph, and its emphasis.

@@ -40,7 +40,7 @@ _SELF_CLOSED_PATTERN = re.compile(
 )
 #: Character data: text in XHTML, a comment in HTML.
 _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
-_TAG_PATTERN = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")  # </div
+_TAG_PATTERN = re.compile(r"<(?P<slash>/?)(?P<name>[a-zA-Z][^\s/>]*)")  # </div
 #: Void elements, and elements that the parser closes automatically, so that they do not accumulate.
 _UNNESTED_TAGS = frozenset(
     "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
@@ -174,11 +174,11 @@ def _check_depth(markup: str, file_name: str) -> None:
         return
     depth = 0.0
     for tag in _TAG_PATTERN.finditer(markup):
-        is_end_tag, element = bool(tag[1]), tag[2].lower()
-        if element in _UNNESTED_TAGS:
+        name = tag["name"].lower()
+        if name in _UNNESTED_TAGS:
             continue
-        levels = _FORMATTING_DEPTH if element in _FORMATTING_TAGS else 1
-        depth = max(0, depth - levels) if is_end_tag else depth + levels
+        levels = _FORMATTING_DEPTH if name in _FORMATTING_TAGS else 1
+        depth = max(0, depth - levels) if tag["slash"] else depth + levels
         if depth > _MAX_DEPTH:
             raise ReaderError(
                 f"{file_name}: nests elements more than {_MAX_DEPTH:,} levels deep near character {tag.start()}; "

@@ -197,18 +197,8 @@ class MdocInterpreter:
             arguments = [f"<{arguments[0]}>"]
         elif macro == "In":  # an include file
             arguments = [f"<{token}>" for token in arguments]
-        elif macro in ("Fn", "Fo"):  # a function, in one line or until Fc
-            name, *parameters = arguments or [""]
-            self._argument_number = int(macro == "Fo")
-            output.add(f"{name}(" + ("" if macro == "Fo" else ", ".join(parameters) + ")"), join_after=macro == "Fo")
-            arguments = []
-        elif macro == "Fa" and self._argument_number:  # an argument of the function
-            output.add((", " if self._argument_number > 1 else "") + ", ".join(arguments), join_before=True)
-            self._argument_number += 1
-            arguments = []
-        elif macro == "Fc":  # the end of a function
-            self._argument_number = 0
-            output.add(")", join_before=True)
+        elif macro in ("Fn", "Fo", "Fa", "Fc"):
+            arguments = self._add_function_text(macro, arguments, output)
         elif macro in ("Ex", "Rv"):  # a standard sentence
             output.add(self._format_standard_sentence(macro, [token for token in arguments if token != "-std"]))
             arguments = []
@@ -223,6 +213,25 @@ class MdocInterpreter:
         elif macro in ("Bk", "Ek", "Db", "Tg", "Es"):  # layout and markup without text
             arguments = []
         return arguments
+
+    def _add_function_text(self, macro: str, arguments: list[str], output: RunningText) -> list[str]:
+        """Add the text of a macro of functions to ``output``; return the arguments that are left to add.
+
+        ``Fn`` is a whole function. ``Fo`` begins a function, each ``Fa`` adds arguments to it, and ``Fc`` ends it.
+        """
+        if macro == "Fa" and not self._argument_number:  # outside Fo: a name in the text
+            return arguments
+        if macro == "Fn":
+            name, *parameters = arguments or [""]
+            output.add(f"{name}({', '.join(parameters)})")
+        elif macro == "Fo":
+            output.add(f"{arguments[0] if arguments else ''}(", join_after=True)
+        elif macro == "Fa":
+            output.add((", " if self._argument_number > 1 else "") + ", ".join(arguments), join_before=True)
+        else:
+            output.add(")", join_before=True)
+        self._argument_number = {"Fn": 0, "Fo": 1, "Fa": self._argument_number + 1, "Fc": 0}[macro]
+        return arguments if macro == "Fc" else []
 
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
         """Return the standard sentence on exit statuses or return values that ``macro`` (``Ex`` or ``Rv``) inserts.

@@ -60,11 +60,11 @@ _FOOTNOTE_PATTERN = re.compile(r"\[fn:(?P<label>[\w-]{1,60})\]\s*(?P<text>.*)$")
 _LINK_PATTERN = re.compile(
     r"\[\[(?P<address>[^\[\]\n]{1,2000})\](?:\[(?P<label>[^\[\]\n]{1,1000})\])?\]"  # [[tea.org][Tea]]
 )
-_CODE_PATTERN = re.compile(r"(?<![\w=~])([=~])(?=\S)([^\n]{1,500}?)(?<=\S)\1(?![\w=~])")  # =code=
+_CODE_PATTERN = re.compile(r"(?<![\w=~])([=~])(?=\S)(?P<code>[^\n]{1,500}?)(?<=\S)\1(?![\w=~])")  # =code=
 _STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")  # *tea*
 _ITALIC_PATTERN = re.compile(r"(?<![\w/:.])/(?=[^\s/])([^/\n]{1,500}?)(?<=[^\s/])/(?![\w/])")  # /tea/
 #: Underlined or struck text: ``_tea_``, ``+tea+``.
-_UNDERLINE_PATTERN = re.compile(r"(?<![\w_+])([_+])(?=\S)([^_+\n]{1,500}?)(?<=\S)\1(?![\w_+])")
+_UNDERLINE_PATTERN = re.compile(r"(?<![\w_+])([_+])(?=\S)(?P<text>[^_+\n]{1,500}?)(?<=\S)\1(?![\w_+])")
 _DATE_PATTERN = re.compile(r"[<\[](\d{4}-\d\d-\d\d[^<>\[\]\n]{0,60})[>\]]")  # <2020-01-31 Fri>
 _FOOTNOTE_REFERENCE_PATTERN = re.compile(r"\[fn:([\w-]{1,60})\]")  # [fn:1]
 
@@ -267,7 +267,7 @@ def _render_inline(text: str, plain: bool = False) -> str:
     protected_texts = ProtectedTexts()  # replaces code, addresses and dates by placeholders, so no pattern changes them
     emphasis = "" if plain else "*"  # for strong text too
     text = _CODE_PATTERN.sub(
-        lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text
+        lambda match: protected_texts.protect(match["code"] if plain else make_code_span(match["code"])), text
     )
     text = _LINK_PATTERN.sub(
         lambda match: match["label"] or protected_texts.protect(match["address"].removeprefix("file:")), text
@@ -276,5 +276,5 @@ def _render_inline(text: str, plain: bool = False) -> str:
     text = _DATE_PATTERN.sub(lambda match: protected_texts.protect(match[1].strip()), text)
     text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1]}{emphasis}", text)
     text = _ITALIC_PATTERN.sub(lambda match: f"{emphasis}{match[1]}{emphasis}", text)
-    text = _UNDERLINE_PATTERN.sub(lambda match: match[2], text)
+    text = _UNDERLINE_PATTERN.sub(lambda match: match["text"], text)
     return protected_texts.restore(text).strip()

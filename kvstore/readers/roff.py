@@ -34,7 +34,7 @@ _SCALING_UNITS = "uincpvmPsfz"
 
 _CONTROL_PATTERN = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")  # .SH NAME
 _COMMENT_PATTERN = re.compile(r"\\[\"#].*")  # \" remark
-_ARGUMENT_PATTERN = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')  # "two words" or word
+_ARGUMENT_PATTERN = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"?|(?P<word>(?:\\.|[^\s\\])+|\\$)')  # "two words" or word
 _ESCAPE_PATTERN = re.compile(
     r"\\(?:"
     r"\[(?P<long>[^\]\n]{1,80})\]|\((?P<two>..)|C'(?P<named>[^'\n]{1,80})'"  # \[bu], \(bu or \C'bu': a bullet
@@ -78,8 +78,9 @@ _ACCENTS = {
     "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", ":": "\u0308", '"': "\u030b", ",": "\u0327",
     "v": "\u030c", "o": "\u030a", "-": "\u0304", ".": "\u0307", "u": "\u0306",
 }  # fmt: skip
-_ACCENTED_LETTER_PATTERN = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")  # 'e: é
-_CODE_POINT_PATTERN = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")  # u00E9 or char233
+_ACCENTED_LETTER_PATTERN = re.compile(r"(?P<accent>['`^~:\",vo.-])(?P<letter>[A-Za-z])")  # 'e: é
+#: Characters by their codes: ``u00E9``, ``u0065_0301``, ``char233``.
+_CODE_POINT_PATTERN = re.compile(r"u(?P<hexadecimals>[0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(?P<decimal>\d{1,7})")
 #: Strings that macro packages define, and strings that Pod::Man draws.
 _PREDEFINED_STRINGS = {
     "lq": "“", "rq": "”", "Tm": "™", "R": "®", "Aq": "'", "--": "--", "PI": "π", 'L"': '"', 'R"': '"', "C`": "",
@@ -360,7 +361,7 @@ def split_arguments(args: str) -> list[str]:
     ['one', 'two three', 'fo\\ ur']
     """
     return [
-        match[1].replace('""', '"') if match[1] is not None else match[2]
+        match["word"] if match["quoted"] is None else match["quoted"].replace('""', '"')
         for match in _ARGUMENT_PATTERN.finditer(args.strip())
     ]
 
@@ -405,9 +406,12 @@ def _get_glyph(name: str) -> str:
     if name in _GLYPHS:
         return _GLYPHS[name]
     if accent_match := _ACCENTED_LETTER_PATTERN.fullmatch(name):  # 'e
-        return unicodedata.normalize("NFC", accent_match[2] + _ACCENTS[accent_match[1]])
+        return unicodedata.normalize("NFC", accent_match["letter"] + _ACCENTS[accent_match["accent"]])
     if code_match := _CODE_POINT_PATTERN.fullmatch(name):  # u2014, u0065_0301 or char233
-        codes = [int(code, 16) for code in code_match[1].split("_")] if code_match[1] else [int(code_match[2])]
+        if code_match["hexadecimals"]:
+            codes = [int(code, 16) for code in code_match["hexadecimals"].split("_")]
+        else:
+            codes = [int(code_match["decimal"])]
         # Control characters, surrogates and numbers beyond Unicode are not text.
         if all(code < 0x110000 and not 0xD800 <= code < 0xE000 and code >= 32 for code in codes):
             return unicodedata.normalize("NFC", "".join(map(chr, codes)))
