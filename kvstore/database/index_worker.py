@@ -165,10 +165,11 @@ class IndexManager:
         if kind is None:
             named_indexes = [index for index in INDEXES.values() if not getattr(index, "companion_of", "")]
         else:
-            named_indexes = [_get_named_index(kind)]
+            named_index = _get_named_index(kind)
             with self._environment.snapshot() as snapshot:
-                if Indexes(snapshot).get(named_indexes[0]) is None:
-                    raise _make_missing_error(named_indexes[0])
+                if Indexes(snapshot).get(named_index) is None:
+                    raise _make_missing_error(named_index)
+            named_indexes = [named_index]
         return [member for index in named_indexes for member in (index, *_list_companions(index))]
 
     def measure_sizes(self) -> dict[str, int]:

@@ -111,9 +111,10 @@ def explain(database: Database, sql: str, parameters: Parameters = (), *, analyz
     parsed_statements = parse(sql, parameters)
     if len(parsed_statements) != 1 or isinstance(parsed_statements[0].statement, statements.Explain):
         raise StatementError(f"EXPLAIN takes exactly one statement: {explain_handlers.EXPLAINABLE}")
-    context = StatementContext(database, sql, parsed_statements[0].start, parsed_statements[0].offset_map)
+    (parsed_statement,) = parsed_statements
+    context = StatementContext(database, sql, parsed_statement.start, parsed_statement.offset_map)
     with context.locate_errors():
-        return explain_handlers.list_steps(context, parsed_statements[0].statement, analyze=analyze)
+        return explain_handlers.list_steps(context, parsed_statement.statement, analyze=analyze)
 
 
 def run(

@@ -138,16 +138,17 @@ def _parse_column(source: str, assignment: list[Token], earlier_columns: list[st
     if not assignment or assignment[0].kind not in ("word", "quoted"):
         offset = assignment[0].start if assignment else end
         raise ConditionError(source, offset, f"expected an assignment, such as {ASSIGNABLE_COLUMNS[-1]} = 'New title'")
-    name = unquote(assignment[0].text) if assignment[0].kind == "quoted" else assignment[0].text
+    name_token = assignment[0]
+    name = unquote(name_token.text) if name_token.kind == "quoted" else name_token.text
     column = name.lower()
     if column not in ASSIGNABLE_COLUMNS:
         suggestion = "content" if column == "text" else suggest(column, ASSIGNABLE_COLUMNS)
         remedy = f"did you mean {suggestion}?" if suggestion else f"it can change {', '.join(ASSIGNABLE_COLUMNS)}"
-        raise ConditionError(source, assignment[0].start, f"UPDATE cannot change {name}; {remedy}")
+        raise ConditionError(source, name_token.start, f"UPDATE cannot change {name}; {remedy}")
     if column in earlier_columns:
-        raise ConditionError(source, assignment[0].start, f"{column} is assigned twice")
+        raise ConditionError(source, name_token.start, f"{column} is assigned twice")
     if len(assignment) < 3 or assignment[1].text != "=":
-        offset = assignment[1].start if len(assignment) > 1 else assignment[0].end
+        offset = assignment[1].start if len(assignment) > 1 else name_token.end
         raise ConditionError(source, offset, f"expected {column} = and a value")
     _reject_query(source, assignment[2:], "value")
     return column
