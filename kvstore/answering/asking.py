@@ -74,14 +74,15 @@ class _AnswerInputs(NamedTuple):
 
 @frozen_dataclass
 class Asker:
-    """The service that answers questions from the states of a store, a snapshot or a transaction.
+    """The service that answers questions from the states of a store, a snapshot or a transaction. ``open_query`` yields
+    the strategy and the query for a question, and ``retrieve_evidence`` runs it. ``get_session`` returns the current
+    settings. An *extractive* answer quotes the documents.
 
-    ``get_session`` returns the current settings, because SET can change them while a model writes.
-    ``get_language_model`` returns the model with a name (None: the configured model), or None if no model is
-    configured. ``embed`` returns a matrix with the vector of each text. ``open_query`` returns a context manager that
-    yields the strategy and the query for a question; leave it before a model writes, because it holds a snapshot.
-    ``retrieve_evidence`` runs a query. ``retrieve`` opens and runs a query for another question. ``record_spending``
-    records the requests that were sent to a model; it is called after each use of a model.
+    The settings can change while a model writes, because of SET. ``get_language_model`` returns the model with a name
+    (None: the configured model), or None if no model is configured. ``embed`` returns a matrix with the vector of each
+    text. ``open_query`` returns a context manager; leave it before a model writes, because it holds a snapshot.
+    ``retrieve`` opens and runs a query for another question. ``record_spending`` records the requests that were sent to
+    a model; it is called after each use of a model.
     """
 
     get_session: Callable[[], SessionSettings]

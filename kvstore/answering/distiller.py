@@ -63,8 +63,8 @@ def _build_points_schema(*, with_questions: bool) -> dict[str, Any]:
 
 
 class ModelDistiller:
-    """A :class:`~kvstore.retrieval.distillation.Distiller` with one model. A *task* is the instruction of a prompt. Its
-    ``budget`` is the maximum number of tokens of a prompt. The ``trace`` records steps for EXPLAIN.
+    """A :class:`~kvstore.retrieval.distillation.Distiller` with one model. ``budget`` is the maximum number of tokens
+    of a prompt. A *task* is the instruction of a prompt. ``trace`` records steps for EXPLAIN.
     """
 
     def __init__(

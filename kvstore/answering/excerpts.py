@@ -299,7 +299,7 @@ def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
 
 
 def _needs_next(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if snippet ``index`` needs the next one: this is the reply to a question, or a bare lead-in.
+    """True if the snippet after snippet ``index`` must be displayed with it: a reply to a question, or a bare lead-in.
 
     A bare lead-in has few words, such as "For example:". Another lead-in in the same block does not need it.
     """

@@ -368,15 +368,21 @@ class _ContextAnnotator:
             snippet.needs_previous = not self._at_section_start and _refers_back(snippet, opens_block)
             snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
         if opens_block:
-            self._caption = self._attributions.get(snippet.block_index, "")
-            if not self._caption and previous is not None and previous.is_lead_in and previous.section == self._section:
-                snippet.needs_previous = True
-                if snippet.kind == "table" and not previous.is_selectable:  # a lead-in that is not a sentence
-                    self._caption = previous.text.rstrip(":")
+            self._open_block(snippet)
         snippet.caption = self._caption
         # An answer is not understood without its question.
         snippet.needs_previous |= question is not None and question is previous
         self._at_section_start, self._previous_snippet = False, snippet
+
+    def _open_block(self, snippet: Snippet) -> None:
+        """Set the caption of the block that ``snippet`` opens. The snippet needs a lead-in directly before it."""
+        self._caption = self._attributions.get(snippet.block_index, "")
+        lead_in = self._previous_snippet
+        if self._caption or lead_in is None or not lead_in.is_lead_in or lead_in.section != self._section:
+            return
+        snippet.needs_previous = True
+        if snippet.kind == "table" and not lead_in.is_selectable:  # the lead-in is not a sentence
+            self._caption = lead_in.text.rstrip(":")
 
     def _update_open_question(self, snippet: Snippet, opens_block: bool) -> None:
         """Make ``snippet`` the open question if it asks something, or remember it as the first snippet of a reply.
@@ -482,11 +488,10 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
     is_sentence = snippet.text.endswith((".", "!")) and not snippet.text[-2:-1].isdigit()  # not "Article 11."
     is_complete = is_sentence or is_field or is_numeric_row or bool(snippet.cell_text) or snippet.kind == "item"
-    if (
-        num_words < (_MIN_COMPLETE_WORDS if is_complete else _MIN_WORDS)
-        or ". . ." in snippet.text  # the leader before a page number of a table of contents
-        or num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
-    ):
+    is_fragment = num_words < (_MIN_COMPLETE_WORDS if is_complete else _MIN_WORDS)
+    is_contents_line = ". . ." in snippet.text  # the dots before a page number
+    is_drawing = num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
+    if is_fragment or is_contents_line or is_drawing:
         return False
     can_be_heading = snippet.kind == "prose" and not (snippet.label or is_field) and num_words <= _MAX_CAPTION_WORDS
     if not (can_be_heading and is_only_snippet):

@@ -192,6 +192,7 @@ def read_passages(
     topic = find_topic(question)  # "parking" in "Tell me about parking"
     name = find_described_name(question)  # the name in "Who is Maria Jensen?"
     subject_terms = set(list_terms(topic or name or question, scorer.stem))
+    # The minimum logit of a snippet that opens a document about the subject.
     opening_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
     candidates = _read_candidates(
         reader, question, windows, passages, scorer, rule_scores, subject_terms, opening_logit

@@ -246,8 +246,9 @@ def mark_extremes(
     for indexes in indexes_by_table.values():
         cells = {index: split_cells(rows[index].text) for index in indexes}
         compared_cells = {index: row for index, row in cells.items() if not _is_summary(rows[index].text, row)}
+        # The names of entries such as "Minibus: $85"; a name that is repeated is that of a field ("Price: $85").
         entry_names = [rows[index].text.partition(": ")[0] for index, row in cells.items() if "" in row]
-        if len(set(entry_names)) < len(entry_names):  # "Price: $40", "Price: $25": fields without the rest of the rows
+        if len(set(entry_names)) < len(entry_names):
             continue
         columns = _choose_columns(_list_columns(compared_cells), superlative, stem)
         labels = {index: set(_WORD_PATTERN.findall(rows[index].labels.lower())) for index in indexes}

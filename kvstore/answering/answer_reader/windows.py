@@ -118,7 +118,7 @@ def _find_candidates(
 ) -> dict[SnippetPosition, bool]:
     """Return the positions of the snippets that can be read, each with True if it lacks what the question asks for.
 
-    See :func:`select_windows` for the snippets that are not read.
+    Questions cannot be read, and neither can web addresses and fields of mails that the question cannot ask for.
     """
     candidates: dict[SnippetPosition, bool] = {}
     for position in list_candidates(passages):
@@ -368,8 +368,8 @@ def _compare_rows(
 
     ``Room: B; cheapest Price: $25`` is such a text. The other rows of their tables are mapped to None. If the question
     asks "which" or "who", all rows and items without its superlative are mapped to None too. ``positions`` are the
-    snippets that can be read. ``compared`` has documents by key; some can be known not to have the extreme value. The
-    result is empty if the question has no superlative.
+    snippets that can be read. ``compared`` has documents by key; a document that cannot be extreme is a row of a table
+    in which another row is. The result is empty if the question has no superlative.
     """
     superlative = find_superlative(scorer.question, scorer.stem)
     if superlative is None:
