@@ -366,6 +366,7 @@ class CountingSearch:
         """Repeat hnswlib's search; return the ``count`` best cosines, descending, and the number of distances."""
         node, cosine, compared = self._descend(question)
         compared += 1  # hnswlib computes the distance of this node again in the lowest level
+        # Two heaps: of the nodes to expand, the nearest first, and of the ef best nodes, the farthest first.
         unexpanded, best_nodes, visited = [(-cosine, node)], [(cosine, node)], {node}
         while unexpanded:
             negative_cosine, node = heappop(unexpanded)

@@ -202,10 +202,7 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
         with environment.snapshot() as reading:
             filter_ = EntityFilter(reading, hash_seed=SEED)
             result["absent_answered"] = int(np.count_nonzero(filter_.find_entities(absent_names)))
-            entities, addresses = filter_.lookup_many(shuffled_names)
-            # Names were added in order: entities are numbered from 1, and the only address of a name is its index.
-            expected = np.array(shuffled_indexes, np.uint64)
-            result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
+            result["wrong_answers"] = count_wrong_answers(filter_, shuffled_names, shuffled_indexes)
             hashes = np.array([hash_name(name) for name in absent_names], np.uint64)
             seconds = time_in_turns(
                 lambda: filter_.find_entities(absent_names),
@@ -222,6 +219,16 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
             result["ngrams_per_s"] = count_word_sequences(text, MAX_NAME_WORDS) / text_seconds
         lmdb_lookups.close()
         return result | measure_calls(folder, environment, names)
+
+
+def count_wrong_answers(filter_: EntityFilter, names: list[str], indexes: list[int]) -> int:
+    """Return the number of names for which a filter of :func:`load_filter` has a wrong entity or address.
+
+    ``indexes`` are those of the names in the order of loading.
+    """
+    entities, addresses = filter_.lookup_many(names)
+    expected = np.array(indexes, np.uint64)
+    return int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
 
 
 def measure_calls(folder: Path, environment: Environment, names: list[str]) -> dict[str, float]:
@@ -338,17 +345,21 @@ def measure_inserts(path: Path, names: list[str]) -> dict[str, float]:
                     filter_.insert(name, index + 1)
                     times[index] = perf_counter_ns() - start
                 filter_.flush()
+    max_changed_pages = count_changed_pages(path.with_name("changed"), names)
+    return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": max_changed_pages}
+
+
+def count_changed_pages(path: Path, names: list[str]) -> int:
+    """Insert names one by one into a new filter; return the largest number of bucket pages that an insert changes."""
     max_changed_pages = 0
-    with Environment.open(
-        path.with_name("changed"), durability="relaxed", buffered_tables=get_buffered_tables()
-    ) as environment:
+    with Environment.open(path, durability="relaxed", buffered_tables=get_buffered_tables()) as environment:
         transaction = environment.write()
         filter_ = EntityFilter(transaction, hash_seed=SEED)
         for index, name in enumerate(names, 1):
             filter_.insert(name, index)
             max_changed_pages = max(max_changed_pages, len(filter_._pages.buckets.take_changed()))
         transaction.abort()
-    return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": max_changed_pages}
+    return max_changed_pages
 
 
 def measure_bytes(environment: Environment, table_names: tuple[str, ...]) -> int:
@@ -416,32 +427,41 @@ def measure_opening(path: Path, name: str) -> float:
     return time_in_turns(open_and_look_up, turns=4 * TURNS)[0] * 1000
 
 
-def measure_all(items: int, names_file: Path | None, text: str, folder: Path) -> dict[str, float]:
-    """Build all stores, and return the figures of all measurements by name.
-
-    ``items`` is the number of names. They are taken from ``names_file``, if it is given, and then generated.
-    """
-    names = select_distinct_names(int(items * max(SIZES)), names_file, SEED)
+def select_absent_names(count: int, names: list[str]) -> list[str]:
+    """Return ``count`` different generated names that are not among ``names``."""
     known_names = set(names)
     absent_names: list[str] = []
     for name in generate_names(SEED + 1):
         if name not in known_names:
             known_names.add(name)
             absent_names.append(name)
-            if len(absent_names) == items:
+            if len(absent_names) == count:
                 break
-    del known_names
-    stored_names, small_names = names[:items], names[:SMALL]
-    keys = [name.encode() for name in stored_names]
-    result: dict[str, float] = {"items": items}
+    return absent_names
+
+
+def measure_loading(folder: Path, names: list[str]) -> dict[str, float]:
+    """Load names into ``folder``/filter and ``folder``/lmdb several times; return the median seconds of both."""
+    keys = [name.encode() for name in names]
     filter_times: list[float] = []
     lmdb_times: list[float] = []
     for _ in range(LOAD_TURNS):
-        for name in ("filter", "lmdb"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        filter_times.append(load_filter(folder / "filter", stored_names))
+        for system in ("filter", "lmdb"):
+            shutil.rmtree(folder / system, ignore_errors=True)
+        filter_times.append(load_filter(folder / "filter", names))
         lmdb_times.append(load_lmdb(folder / "lmdb", keys))
-    result |= {"load_s": statistics.median(filter_times), "lmdb_load_s": statistics.median(lmdb_times)}
+    return {"load_s": statistics.median(filter_times), "lmdb_load_s": statistics.median(lmdb_times)}
+
+
+def measure_all(items: int, names_file: Path | None, text: str, folder: Path) -> dict[str, float]:
+    """Build all stores, and return the figures of all measurements by name.
+
+    ``items`` is the number of names. They are taken from ``names_file``, if it is given, and then generated.
+    """
+    names = select_distinct_names(int(items * max(SIZES)), names_file, SEED)
+    absent_names = select_absent_names(items, names)
+    stored_names, small_names = names[:items], names[:SMALL]
+    result: dict[str, float] = {"items": items, **measure_loading(folder, stored_names)}
     load_filter(folder / "small", small_names)
     load_lmdb(folder / "small_lmdb", [name.encode() for name in small_names])
     result["open_ms"] = measure_opening(folder / "filter", stored_names[-1])

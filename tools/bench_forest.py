@@ -87,17 +87,8 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
     random.Random(seed).shuffle(names)
     trees: dict[str, list[Pair]] = {}
     for root in names:
-        tree_pairs: list[Pair] = []
-        tree_names = {root}
-        queue = deque([root])
-        while queue and len(tree_names) < nodes:
-            parent = queue.popleft()
-            for child in children.get(parent, ()):
-                if child not in tree_names and len(tree_names) < nodes:
-                    tree_names.add(child)
-                    tree_pairs.append((child, parent))
-                    queue.append(child)
-        if len(tree_names) == nodes:
+        tree_pairs = cut_tree(root, children, nodes)
+        if len(tree_pairs) == nodes - 1:
             trees[f"tree {len(trees)}"] = tree_pairs
             if len(trees) == count:
                 return trees
@@ -105,6 +96,21 @@ def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[
     for index in range(num_distinct, count) if num_distinct else ():
         trees[f"tree {index}"] = trees[f"tree {index % num_distinct}"]
     return trees
+
+
+def cut_tree(root: str, children: dict[str, list[str]], nodes: int) -> list[Pair]:
+    """Return the (child, parent) pairs of the first ``nodes`` names below and including ``root``, breadth-first."""
+    tree_pairs: list[Pair] = []
+    tree_names = {root}
+    queue = deque([root])
+    while queue and len(tree_names) < nodes:
+        parent = queue.popleft()
+        for child in children.get(parent, ()):
+            if child not in tree_names and len(tree_names) < nodes:
+                tree_names.add(child)
+                tree_pairs.append((child, parent))
+                queue.append(child)
+    return tree_pairs
 
 
 def fill_store(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
@@ -196,17 +202,12 @@ def measure_table(
             questions_by_turn = [
                 [rng.sample(names, min(num_entities, len(names))) for _ in range(QUESTIONS)] for _ in range(turns)
             ]
-            # Measure the searches one after another, each after an unmeasured run: a search that walks all trees
-            # evicts the data of the next one from the processor's caches.
-            times: dict[str, list[float]] = {}
-            for key, search in searches.items():
-                question_batches = [questions[:1] if key in SLOW else questions for questions in questions_by_turn]
-                for questions in question_batches:
-                    build_contexts(search, questions)
-                times[key] = [
-                    1000 * measure_seconds(build_contexts, search, batch) / len(batch) for batch in question_batches
-                ]
-            medians = {key: statistics.median(key_times) for key, key_times in times.items()}
+            medians = {
+                key: measure_median_ms(
+                    search, [questions[:1] if key in SLOW else questions for questions in questions_by_turn]
+                )
+                for key, search in searches.items()
+            }
             size = 1 + max(map(len, trees.values()))
             rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": num_entities, **medians})
     lmdb_search.close()
@@ -215,6 +216,19 @@ def measure_table(
         cold = [1000 * measure_seconds(open_and_build_context, folder / "store", question) for question in questions]
         row["ours_cold_ms"] = statistics.median(cold)
     return rows
+
+
+def measure_median_ms(search: Search, question_batches: list[list[list[str]]]) -> float:
+    """Return the milliseconds per question of a search, the median of the batches, after a run that does not count.
+
+    Each search runs all of its batches in a row: a search that walks all trees evicts the data of the next one from the
+    processor's caches.
+    """
+    for questions in question_batches:
+        build_contexts(search, questions)
+    return statistics.median(
+        1000 * measure_seconds(build_contexts, search, questions) / len(questions) for questions in question_batches
+    )
 
 
 def check_sentences(searches: dict[str, Search], names: Sequence[str]) -> None:

@@ -137,10 +137,8 @@ def measure_language(
         other_half_path, (paragraph for paragraph in paragraphs if get_half(paragraph["id"]) != chosen_half), settings
     )
     with kvstore.open(store_path) as store:
-        hit_rate, lexical_hit_rate = (
-            compute_hit_rate(store, questions, 1),
-            compute_hit_rate(store, questions, 1, "lexical"),
-        )
+        hit_rate = compute_hit_rate(store, questions, 1)
+        lexical_hit_rate = compute_hit_rate(store, questions, 1, "lexical")
         rows = ask_questions(store, questions)
     with kvstore.open(other_half_path) as store:
         foreign_rows = ask_questions(store, questions)
@@ -148,10 +146,8 @@ def measure_language(
         "set": language,
         "hit@1": hit_rate,
         "hit@1 lexical": lexical_hit_rate,
-        "held": round(sum(row["held"] for row in rows) / len(rows), 3),
-        "first": round(sum(row["first"] for row in rows) / len(rows), 3),
-        "refused": round(sum(row["refused"] for row in rows) / len(rows), 3),
-        "foreign_refused": round(sum(row["refused"] for row in foreign_rows) / len(rows), 3),
+        **{outcome: _compute_share(rows, outcome) for outcome in ("held", "first", "refused")},
+        "foreign_refused": _compute_share(foreign_rows, "refused"),
         "bytes": (store_path / "data.mdb").stat().st_size,
         "cpu_s": round(cpu_seconds, 1),
     }
@@ -159,6 +155,11 @@ def measure_language(
         *({"set": language, "kind": "answerable", **row} for row in rows),
         *({"set": language, "kind": "foreign", **row} for row in foreign_rows),
     ]
+
+
+def _compute_share(rows: list[dict[str, Any]], outcome: str) -> float:
+    """Return the share of the rows of questions that have an outcome, such as ``refused``."""
+    return round(sum(row[outcome] for row in rows) / len(rows), 3)
 
 
 def measure_pair(

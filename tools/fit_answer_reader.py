@@ -16,6 +16,8 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -122,37 +124,40 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
 def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Fit the weights of the score and of the confidence; return them, and the figures of every set.
 
-    The figures of a set are separate for the questions that were fitted on and for the others.
+    ``rows`` are those of :func:`collect_signals`, one for each question. The figures of a set are separate for the
+    questions that were fitted on and for the others.
     """
     fitted_rows = [row for row in rows if row["is_fitted"]]
-    sizes = {name: sum(row["set"] == name for row in fitted_rows) for name in {row["set"] for row in fitted_rows}}
+    set_sizes = Counter(row["set"] for row in fitted_rows)
     answered_rows = [row for row in fitted_rows if any(row["right"]) and not row["is_long"]]
-    # Each set has the same weight, however many questions it has.
-    row_weights = np.array([1 / sizes[row["set"]] for row in answered_rows])
-    sentence_weights = fit_sentence_weights(answered_rows, row_weights / row_weights.mean())
+    sentence_weights = fit_sentence_weights(answered_rows, _compute_row_weights(answered_rows, set_sizes))
     for row in rows:
         _add_best_sentence(row, sentence_weights)
     features = np.array([[*row["best"], 1.0] for row in rows])
     offsets = MISSING_TYPE_LOGIT * np.array([row["lacks_answer_type"] for row in rows])
     is_right = np.array([float(row["first"]) for row in rows])
     is_fitted = np.array([row["is_fitted"] for row in rows])
-    row_weights = np.array([1 / sizes[row["set"]] for row in fitted_rows])
-    confidence_weights = fit_logistic(
-        features[is_fitted], offsets[is_fitted], is_right[is_fitted], row_weights / row_weights.mean()
-    )
+    row_weights = _compute_row_weights(fitted_rows, set_sizes)
+    confidence_weights = fit_logistic(features[is_fitted], offsets[is_fitted], is_right[is_fitted], row_weights)
     confidence = 1 / (1 + np.exp(-(features @ confidence_weights + offsets)))
     figures: dict[str, Any] = {
         "score": dict(zip(SENTENCE_SIGNALS, np.round(sentence_weights, 3).tolist(), strict=True)),
         "confidence": dict(zip([*ANSWER_SIGNALS, "constant"], np.round(confidence_weights, 3).tolist(), strict=True)),
     }
+    kinds = np.array([row["kind"] for row in rows])
     for name in dict.fromkeys(row["set"] for row in rows):
         for are_fitted in (True, False):
             is_selected = np.array([row["set"] == name and row["is_fitted"] == are_fitted for row in rows])
             if is_selected.any():
                 label = f"{name}, {'fitted on' if are_fitted else 'reported'}"
-                kinds = np.array([row["kind"] for row in rows])
                 figures[label] = compute_figures(confidence[is_selected], is_right[is_selected], kinds[is_selected])
     return figures
+
+
+def _compute_row_weights(rows: list[dict[str, Any]], set_sizes: Mapping[str, int]) -> Numbers:
+    """Return the weight of each question, 1 on average; a set has the same weight, however many questions it has."""
+    weights = np.array([1 / set_sizes[row["set"]] for row in rows])
+    return weights / weights.mean()
 
 
 def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:

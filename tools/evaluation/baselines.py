@@ -151,41 +151,41 @@ class _TreeRag:
 
 
 class _GraphRag:
-    """Search over abstracts: the nearest ones and those that share most entities with them lead to the chunks."""
+    """Search over the abstracts of the lowest level, the *leaves*.
+
+    The nearest leaves, and those that share most entities with them, lead to the chunks.
+    """
 
     def __init__(
         self, state: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
-        """Index the abstracts of the lowest level, and collect their entities."""
+        """Index the leaves, and collect their chunks and entities."""
         self._chunks = chunks
         leaves = [(abstract, record) for abstract, record in state.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
         self._leaves = [abstract for abstract, _ in leaves]
         texts = [state.abstracts.read_text(record) for _, record in leaves]
         self._index = _build_hnsw_index(_embed_texts(embed, texts, "abstracts", log))
         self._chunk_ids = {abstract: list(state.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
-        #: The abstracts that mention each entity, and the entities of each abstract.
+        #: The leaves that mention each entity, and the entities of each leaf.
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
         for key, entry in state.filter.iter_entries():
             for rank, address in map(split_address, state.filter.get_addresses(key).tolist()):
-                if rank != NODE_RANK and address < FIRST_UPPER_ABSTRACT:  # an abstract of the lowest level
+                if rank != NODE_RANK and address < FIRST_UPPER_ABSTRACT:
                     self._abstracts.setdefault(entry.entity, []).append(address)
                     self._entities.setdefault(address, []).append(entry.entity)
 
     def __call__(self, _: str, vector: Matrix) -> RetrievedChunks:
-        """Return the chunks nearest to a vector among the chunks of the nearest abstracts and of those linked to them.
+        """Return the chunks nearest to a vector among the chunks of the nearest leaves and of those linked to them.
 
-        Abstracts are linked if they mention the same entities.
+        Leaves are linked if they mention the same entities.
         """
         labels, _distances = self._index.knn_query(vector, k=min(_NUM_NEAREST, len(self._leaves)))
         nearest = [self._leaves[label] for label in labels[0].tolist()]
         shared = Counter(
-            other
-            for abstract in nearest
-            for entity in self._entities.get(abstract, ())
-            for other in self._abstracts[entity]
+            other for leaf in nearest for entity in self._entities.get(leaf, ()) for other in self._abstracts[entity]
         )
-        linked = [abstract for abstract, _ in shared.most_common(_NUM_NEAREST * _NUM_NEAREST)]
+        linked = [leaf for leaf, _ in shared.most_common(_NUM_NEAREST * _NUM_NEAREST)]
         return self._chunks.find_nearest(
             (chunk for leaf in {*nearest, *linked} for chunk in self._chunk_ids[leaf]), vector
         )

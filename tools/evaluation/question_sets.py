@@ -71,7 +71,7 @@ def load(path: str, limit: int | None = None) -> QuestionSet:
     passages = read_json_lines(folder / "corpus.jsonl")[:limit]
     passage_ids = {passage["id"] for passage in passages}
     rows = [row for row in read_json_lines(folder / "questions.jsonl") if passage_ids.issuperset(row["gold"])]
-    has_spans = any(row.get("spans") and row.get("kind") != GENERAL for row in rows)
+    span_rows = [row for row in rows if row.get("spans") and row.get("kind") != GENERAL]
     questions = [
         Question(
             row["question"],
@@ -79,13 +79,12 @@ def load(path: str, limit: int | None = None) -> QuestionSet:
             row.get("answer") or next(iter(row.get("answers", ())), None),
             tuple(TextSpan(*span) for span in row.get("spans", ())),
         )
-        for row in rows
-        if not has_spans or (row.get("spans") and row.get("kind") != GENERAL)
+        for row in span_rows or rows
     ]
     if not questions:
         raise click.UsageError(f"{folder}: none of the questions has all its passages among the {len(passages)} taken")
     name = folder.name if limit is None else f"{folder.name}:{len(passages)}"
-    return QuestionSet(name, folder, passages, questions, has_spans)
+    return QuestionSet(name, folder, passages, questions, details=bool(span_rows))
 
 
 def fill_store(store: kvstore.Store, question_set: QuestionSet, triples: bool, log: Callable[[str], None]) -> float:

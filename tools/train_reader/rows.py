@@ -295,7 +295,8 @@ def build_similar_example(row: Row, rng: random.Random) -> Example | None:
     passage, ordinal = rng.choices(row.ranked, weights)[0]
     first = last = ordinal
     answers = {row.passage[start:end].lower() for start, end in row.answers}
-    for _ in range(rng.choices(range(MAX_SENTENCES), WINDOW_SIZES)[0]):
+    num_attempts = rng.choices(range(MAX_SENTENCES), WINDOW_SIZES)[0]
+    for _ in range(num_attempts):  # to extend the window by a neighbor that does not contain an answer
         neighbor = rng.choice((first - 1, last + 1))
         if not 0 <= neighbor < len(passage.sentences):
             continue

@@ -222,22 +222,21 @@ class Training:
     ) -> tuple[torch.Tensor, ...]:
         """Return the mean outputs of the teachers that were not trained on a window's article.
 
-        These are the probability of "answered", and those of the first and the last token of the answer.
+        These are the probability of "answered", and those of the first and the last token of the answer. ``teachers``
+        are pairs of a teacher and the fold that it was not trained on.
         """
+        # [teachers, windows]: 0, or the same weight for all teachers that were not trained on the article.
         weights = torch.stack([(folds == left_out).float() for _, left_out in teachers])
         weights = weights / weights.sum(0)
         with self._open_autocast():
             outputs = [[output.float() for output in teacher(*inputs)] for teacher, _ in teachers]
         probabilities = [torch.sigmoid(answered / _TEMPERATURE) for answered, _, _ in outputs]
         starts, ends = ([values[index].softmax(-1) for values in outputs] for index in (1, 2))
-        probability = torch.stack([weight * values for weight, values in zip(weights, probabilities, strict=True)]).sum(
-            0
+        return (
+            torch.stack([weight * values for weight, values in zip(weights, probabilities, strict=True)]).sum(0),
+            torch.stack([weight[:, None] * values for weight, values in zip(weights, starts, strict=True)]).sum(0),
+            torch.stack([weight[:, None] * values for weight, values in zip(weights, ends, strict=True)]).sum(0),
         )
-        means = []
-        for distributions in (starts, ends):
-            terms = [weight[:, None] * values for weight, values in zip(weights, distributions, strict=True)]
-            means.append(torch.stack(terms).sum(0))
-        return (probability, *means)
 
 
 def count_spans(batch: Batch) -> int:

@@ -56,6 +56,7 @@ from __future__ import annotations
 import copy
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -63,7 +64,7 @@ import numpy as np
 import torch
 from batches import Batch, Batches, BatchSizes, Draft
 from everyday_questions import AnsweredQuestion, NearMiss, Section, draw_examples, load_sections, prepend_labels
-from measure import compute_question_figures, encode_batches
+from measure import Scores, compute_question_figures, encode_batches
 from network import Reader, build_reader, load_tokenizer
 from quantize import export_reader, load_quantized_weights
 from rows import Example, Row, choose_held_out_articles, compute_digest, load_rows, rank_sentences_of_articles
@@ -173,30 +174,36 @@ def _compute_loss(model: Reader, teacher: Reader, batch: Batch) -> torch.Tensor:
 
 def measure_sections(sections: list[Section], tokenizer: Tokenizer, model: Reader) -> dict[str, float]:
     """Return `auc`, `refused` and `first` as in :mod:`measure`; the best snippet of the section decides."""
-    examples = []
-    questions: list[tuple[AnsweredQuestion | NearMiss, int, int]] = []
-    for section in sections:
-        all_questions: list[AnsweredQuestion | NearMiss] = [*section.answered, *section.near_misses]
-        for question in all_questions:
-            questions.append((question, len(examples), len(section.snippets)))
-            labels = (section.title, section.heading)
-            examples += [
-                Example(question.text, prepend_labels(labels, snippet), answered=False, spans=[])
-                for snippet in section.snippets
-            ]
+    best_scores, is_answerable, is_first_right = [], [], []
+    for question, scores in _score_snippets(sections, tokenizer, model):
+        best_scores.append(scores.max())
+        is_answerable.append(isinstance(question, AnsweredQuestion))
+        if isinstance(question, AnsweredQuestion):
+            is_first_right.append(int(scores.argmax()) in question.snippets)
+    figures = compute_question_figures(np.array(best_scores), np.array(is_answerable), is_first_right)
+    return {"questions": len(best_scores), **{name: round(value, 4) for name, value in figures.items()}}
+
+
+def _score_snippets(
+    sections: list[Section], tokenizer: Tokenizer, model: Reader
+) -> Iterator[tuple[AnsweredQuestion | NearMiss, Scores]]:
+    """Yield each question of the sections with the scores of all snippets of its section."""
+    pairs: list[tuple[Section, AnsweredQuestion | NearMiss]] = [
+        (section, question) for section in sections for question in (*section.answered, *section.near_misses)
+    ]
+    examples = [
+        Example(question.text, prepend_labels((section.title, section.heading), snippet), answered=False, spans=[])
+        for section, question in pairs
+        for snippet in section.snippets
+    ]
     scores = np.zeros(len(examples))
     for ordinals, inputs in encode_batches(tokenizer, examples):
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             scores[ordinals] = model(inputs.ids, inputs.mask, inputs.types)[0].float().numpy()
-    best_scores, is_answerable, is_first_right = [], [], []
-    for question, start, num_snippets in questions:
-        section_scores = scores[start : start + num_snippets]
-        best_scores.append(section_scores.max())
-        is_answerable.append(isinstance(question, AnsweredQuestion))
-        if isinstance(question, AnsweredQuestion):
-            is_first_right.append(int(section_scores.argmax()) in question.snippets)
-    figures = compute_question_figures(np.array(best_scores), np.array(is_answerable), is_first_right)
-    return {"questions": len(questions), **{name: round(value, 4) for name, value in figures.items()}}
+    start = 0
+    for section, question in pairs:
+        yield question, scores[start : start + len(section.snippets)]
+        start += len(section.snippets)
 
 
 @click.command()
