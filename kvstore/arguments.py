@@ -1,6 +1,6 @@
 """Validation of the arguments of public methods against their annotations, before anything else happens.
-A *check* is a function that returns None for a valid value, and otherwise a description of what was expected, such as
-"a whole number", for the error message.
+A *check* is a function that returns None for a valid value. Otherwise, it returns a description of what was expected,
+such as "a whole number", for the error message.
 
 In: functions, with annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
 with the name of the function, the argument and its value if the value has the wrong kind. That is a value that is

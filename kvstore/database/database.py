@@ -438,8 +438,8 @@ class Database(Handle):
         writes the texts of new and changed groups, the largest groups first. At most ``within`` tokens are sent; the
         next call continues. The ``written`` attribute of the list has a :class:`~kvstore.WritingReport` per kind: what
         was written, what it cost, and what failed. Raises InputError if the index does not exist or no model is named,
-        IndexUnavailableError if the index cannot be built or another process is building it, LockTimeoutError,
-        EmbedderError, ReadOnlyError, and ModelError, which keeps everything written before it.
+        and IndexUnavailableError if the index cannot be built or another process is building it. Also raises
+        LockTimeoutError, EmbedderError, ReadOnlyError, and ModelError, which keeps everything written before it.
 
         >>> store.create_index("synonyms")
         >>> store.put("milk", "Robert Fortune drank it with milk.")

@@ -434,8 +434,8 @@ class ModelExtraction:
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:
         """Return the maximum number of tokens to send, or None without a limit.
 
-        With the clause SHARE, it is that fraction of the cost of all passages, minus the cost of the passages for which
-        a model has already written texts. Each request costs ``overhead`` tokens in addition to its passages.
+        With the clause SHARE, it is that fraction of the cost of all passages, minus the cost of the passages that
+        already have texts. Each request costs ``overhead`` tokens in addition to its passages.
         """
         if self._share is None:
             return self._token_limit

@@ -3,9 +3,9 @@
 memory and added to the stored *temperatures* of the names later.
 
 In: an open environment and the settings of its store. In memory: models (loaded when first needed), caches, handles,
-and the hits of names, counted until a commit adds them to the filter (CFT-RAG §3.1, Bridge-RAG §4.2); a crash loses
-counts that were not yet committed. Out: the state of the last commit, vectors, models. Closing the last handle closes
-the store: counts are saved if the writer's lock is free, and the file is compacted if it has grown.
+and the lookups that no commit has added to the entity filter yet (CFT-RAG §3.1, Bridge-RAG §4.2). A crash loses these
+lookups. Out: the state of the last commit, vectors, models. Closing the last handle closes the store: lookups are saved
+if the writer's lock is free, and the file is compacted if it has grown.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class RequestQueue:
         """Adapt the maximum size of a request to its answer, which has texts for some of the passages.
 
         ``answered_digests`` are the digests of these passages. If most texts are missing, the maximum becomes half the
-        size of the request. After several complete answers in a row to requests of the maximum size, it is doubled;
-        that number of answers doubles with each reduction, and is halved again with each growth. The passages without a
+        size of the request, and the next growth takes twice as many answers. After several complete answers in a row
+        to requests of the maximum size, it is doubled, and the next growth takes half as many. The passages without a
         text are queued again, unless the request had only one passage.
         """
         unanswered_passages = {digest: key for digest, key in request.items() if digest not in answered_digests}

@@ -170,8 +170,8 @@ class Transaction(OwnedTransaction):
 
         ``title=""`` removes the title, and ``meta={}`` the metadata. The document keeps vectors supplied by the user.
         If its text is unchanged, it keeps its triples. A document stored as a single chunk (``"whole"``) stays so.
-        Raises DocumentNotFoundError, which suggests the nearest keys, and InputError for a new text of a document whose
-        vectors or chunks were supplied by the user: put that document again, with new ones.
+        Raises DocumentNotFoundError, which suggests the nearest keys. Raises InputError for a new text of a document
+        whose vectors or chunks were supplied by the user: put that document again, with new ones.
 
         >>> store.update("coffee", title="Coffee"), store.get("coffee").title
         (True, 'Coffee')

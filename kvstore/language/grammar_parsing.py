@@ -278,8 +278,8 @@ def _list_terminals_after(text: str, tokens: list[Token], *, has_more_tokens: bo
     """Return the terminals that may follow ``tokens``, the beginning of a statement.
 
     QUERY_TEXT and CONDITION_TEXT mean that a query or a condition may continue. For invalid tokens the result is empty,
-    except in a condition. With ``has_more_tokens``, further tokens follow, and the result is only for invalid
-    ``tokens``; it is None if they are valid or may become valid, because the further tokens decide.
+    except in a condition. With ``has_more_tokens``, further tokens follow. The result is then None unless ``tokens``
+    are invalid, because the further tokens decide.
     """
     parser: Any = _load_grammar().parse_interactive()
     parameters = {token.start: Parameter(name="", value=None) for token in tokens}  # their values do not matter here

@@ -8,7 +8,7 @@ opens a store and uses one strategy imports one system. The module of a strategy
 :func:`register` adds a system from outside kvstore.
 
 The ``__init__`` of a system imports nothing. If it imported a module of the package while another thread imported the
-same module, each would wait for the other, and Python would give one of them the incomplete module.
+same module, the threads would wait for each other. Python would then give one of them the incomplete module.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ class SqlTable:
 
     ``columns`` maps a name to (SQL type, reading function). ``hidden_columns`` are further columns, which a query must
     name because ``*`` omits them. ``scan`` returns all rows, and ``load`` the record of a row, which the reading
-    functions get. The lookups are the access paths by a column, the most selective first: functions that return the
-    rows that may have a value, a value in a range, or words that match a full-text query. A range has a lowest and a
-    highest value, both inclusive; None means no limit. ``get_rowid`` returns SQLite's ``rowid`` of a row, and
-    ``estimate_rows`` an estimate of the number of rows for SQLite's query planner.
+    functions get. The lookups are access paths by column, the most selective first. They return the rows that may have
+    a value, a value in a range, or words that match a full-text query. A range has a lowest and a highest value, both
+    inclusive; None means no limit. ``get_rowid`` returns SQLite's ``rowid`` of a row, and ``estimate_rows`` an estimate
+    of the number of rows for SQLite's query planner.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """A reader of one state (commit) of the store for the tables of SELECT.
-An *address* of an entity is one of its nodes in the trees, or an *abstract* that names it: a summary of up to five
-chunks (leaf) or of lower abstracts (upper).
+An *address* of an entity is one of its nodes in the trees, or an *abstract* that names it. A leaf abstract summarizes
+up to five chunks, an upper abstract several lower ones.
 
 In: a state, from a snapshot or a write transaction. Out: ids, records and names; frequent lookups are cached while the
 statement runs. Damage is reported as :class:`~kvstore.errors.CorruptionError`.

@@ -43,8 +43,8 @@ class Assignments(NamedTuple):
     def make_error(self, offset: int | None, reason: str) -> ConditionError:
         """Return an error for an ``offset`` in the query (None: unknown), which points to the place in the source.
 
-        ``reason`` is replaced if SQLite stumbles over a parenthesis that the user did not write: the one after a value
-        or the condition (``expression_ends``), which then is incomplete.
+        If SQLite rejects a parenthesis that the user did not write (``expression_ends``), the value or condition before
+        it is incomplete, and the error says so instead of ``reason``.
         """
         if offset in self.expression_ends:
             reason = f"the {self.expression_ends[offset]} ends too early"

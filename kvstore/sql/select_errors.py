@@ -183,7 +183,7 @@ def _suggest_columns(column: str, text: str) -> str:
     """Return a hint for a column that the query ``text`` cannot use.
 
     It names the tables that have the column. If no table has it, it suggests a similar column of the tables in the
-    query, and if there is none, it only says how to read a metadata field or to list the columns. It can be empty.
+    query. Otherwise, it only says how to read a metadata field or list the columns. It can be empty.
     """
     tables_by_name = get_sql_tables()
     reading_hint = _make_reading_hint(column, text)
