@@ -176,8 +176,8 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
     condition, parameters = ("AND tree = ?", (tree,)) if tree is not None else ("", ())
     query = f"SELECT DISTINCT child, parent, tree FROM edges WHERE accepted {condition} ORDER BY tree, parent, child"
     tree_edges: dict[tuple[str, str], set[str]] = {}
-    for child, parent, name in store.execute(query, parameters):
-        tree_edges.setdefault((child, parent), set()).add(name)
+    for child, parent, tree_name in store.execute(query, parameters):
+        tree_edges.setdefault((child, parent), set()).add(tree_name)
     return tree_edges
 
 

@@ -266,19 +266,22 @@ def _consists_of_whole_phrases(
     """
     stems = [stem for phrase in statement.phrases for stem in phrase.word_stems]
     used_flags = [_uses_phrase(set(stems), phrase) for phrase in phrases]
-    # The same for the phrases with content words only.
-    content_used_flags = [is_used for phrase, is_used in zip(phrases, used_flags, strict=True) if phrase.content_stems]
-    num_last_content_phrases = sum(bool(phrase.content_stems) for phrase in phrases[-num_last_phrases:])
-    if not any(content_used_flags[:1]) or not any(content_used_flags[-num_last_content_phrases:]):
+    used_phrases = [phrase for phrase, is_used in zip(phrases, used_flags, strict=True) if is_used]
+    omitted_phrases = [phrase for phrase, is_used in zip(phrases, used_flags, strict=True) if not is_used]
+    content_phrases = [phrase for phrase in phrases if phrase.content_stems]
+    last_phrases = [phrase for phrase in phrases[-num_last_phrases:] if phrase.content_stems] or content_phrases
+    if not content_phrases or content_phrases[0] in omitted_phrases:
+        return False
+    if all(phrase in omitted_phrases for phrase in last_phrases):
         return False
     # A phrase joined by a conjunction alone ("red and blue") must not be separated from the phrase before it.
     if any(phrase.is_joined and used_flags[index] != used_flags[index - 1] for index, phrase in enumerate(phrases)):
         return False
-    if not all(content_used_flags) and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
+    omits_content = any(phrase.content_stems for phrase in omitted_phrases)
+    if omits_content and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
         return False
-    if any(phrase.governs_sentence and not is_used for phrase, is_used in zip(phrases, used_flags, strict=True)):
+    if any(phrase.governs_sentence for phrase in omitted_phrases):
         return False
-    used_phrases = [phrase for phrase, is_used in zip(phrases, used_flags, strict=True) if is_used]
     return _equals_except_names(stems, [stem for phrase in used_phrases for stem in phrase.word_stems], name_stems)
 
 

@@ -74,8 +74,8 @@ def render_marked_text(
     """
     layers = [
         [
-            Element(start, end, f'<mark id="mark{"" if not mark_index else f"-{mark_index + 1}"}">', "</mark>")
-            for mark_index, (start, end) in enumerate(merge_spans(marks))
+            Element(start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>")
+            for number, (start, end) in enumerate(merge_spans(marks), start=1)
         ],
         _find_headings_and_code(text, part),
         link_names(text, names),
