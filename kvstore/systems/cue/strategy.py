@@ -127,14 +127,7 @@ def find_paths(
     for anchors. ``availability`` says if every document has units. Options missing from ``options`` have the defaults
     in :data:`PATH_OPTIONS`. The units that are read are added to ``graph``.
     """
-    values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
-    beam = Beam(
-        units_per_entity=int(values["nearest"]),
-        width=int(values["beam"]),
-        max_hops=int(values["hops"]),
-        discount=values["update"],
-        word_weight=values["words"],
-    )
+    beam = _make_beam(options)
     anchors = find_anchors(query, graph, known_names, beam.units_per_entity, near_ranking)
     unit_entities = dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row))
     # A beam for each name in the question, and one for the units nearest to it.
@@ -156,6 +149,18 @@ def find_paths(
     for number, hop_paths in enumerate(paths_by_hop, 1):
         _record_paths(query, graph, number, hop_paths.values())
     return [path for hop_paths in paths_by_hop for path in hop_paths.values()]
+
+
+def _make_beam(options: Mapping[str, float]) -> Beam:
+    """Return the parameters of a beam search; options missing from ``options`` have their defaults."""
+    values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
+    return Beam(
+        units_per_entity=int(values["nearest"]),
+        width=int(values["beam"]),
+        max_hops=int(values["hops"]),
+        discount=values["update"],
+        word_weight=values["words"],
+    )
 
 
 def _record_paths(query: Query, graph: UnitGraph, hop: int, paths: Iterable[UnitPath]) -> None:

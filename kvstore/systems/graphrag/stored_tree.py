@@ -19,13 +19,13 @@ from .community_rows import COMMUNITIES, FIRST_MEMBER_FIELD, LEVEL_FIELD, PARENT
 
 
 class StoredTree:
-    """The tree of communities as parallel arrays, with an element for each community."""
+    """The tree of communities as parallel arrays, with an element for each community: ``levels`` (0: the coarsest),
+    ``parents`` (:data:`NO_COMMUNITY` for a root), ``ratings`` (multiplied by ten), and ``first_members``, the first
+    member of each by name.
+    """
 
     def __init__(self, levels: IntArray, parents: IntArray, ratings: IntArray, first_members: IntArray) -> None:
-        """Store arrays indexed by community: its level, parent, rating, and the first of its members by name.
-
-        Level 0 is the coarsest, the parent of a root is :data:`NO_COMMUNITY`, and ratings are multiplied by ten.
-        """
+        """Store the arrays, which are indexed by community."""
         self.levels = levels
         self.parents = parents
         self.ratings = ratings

@@ -174,6 +174,13 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     return score / (max_score or 1.0)  # 0 cannot be a divisor
 
 
+class _CachedTerms(NamedTuple):
+    """The terms of a community's title and report, and these (``source``, encoded), from which the terms were made."""
+
+    source: bytes
+    terms: str
+
+
 def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
     """Return, for each community, the terms of its report in one string, each between spaces and as often as it occurs.
 
@@ -185,22 +192,20 @@ def _get_terms(state: State, communities: Communities, community_ids: Sequence[i
         return communities.get_built_terms(community_ids)
     titles = communities.get_titles(community_ids)
     reports = find_report_sources(state, communities, community_ids)
-    cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)
+    cache: dict[int, _CachedTerms] = communities.get_cached("terms of reports", dict)
     sources = [
         records.pack([title, report.spans if report.model_text is None else report.model_text])
         for title, report in zip(titles, reports, strict=True)
     ]
-    cached_pairs = [cache.get(community, (b"", "")) for community in community_ids]
-    terms = [cached_terms for _, cached_terms in cached_pairs]
+    cached_items = [cache.get(community, _CachedTerms(b"", "")) for community in community_ids]
+    terms = [item.terms for item in cached_items]
     changed_indexes = [
-        index
-        for index, (source, (cached_source, _)) in enumerate(zip(sources, cached_pairs, strict=True))
-        if cached_source != source
+        index for index, (source, item) in enumerate(zip(sources, cached_items, strict=True)) if item.source != source
     ]
     if len(cache) + len(changed_indexes) > _MAX_CACHED_TERMS:
         cache.clear()
     texts = render_reports(state, [reports[index] for index in changed_indexes])
     for index, text in zip(changed_indexes, texts, strict=True):
         terms[index] = build_report_terms(titles[index], text, state.settings.stemmer)
-        cache[community_ids[index]] = sources[index], terms[index]
+        cache[community_ids[index]] = _CachedTerms(sources[index], terms[index])
     return terms

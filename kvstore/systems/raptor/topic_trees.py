@@ -72,16 +72,15 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """Two trees of topics in parallel arrays: of similar content (chunks), then of related content (sentences)."""
+    """Two trees of topics in parallel arrays: of similar content (chunks), then of related content (sentences).
+    ``levels``, ``parents`` (:data:`ROOT`: none) and ``sizes`` (numbers of chunks) have an element for each topic. The
+    first ``similar_count`` topics are the tree of similar content.
+    """
 
     def __init__(
         self, levels: npt.NDArray[np.uint8], parents: IntArray, sizes: IntArray, chunks: Ids, similar_count: int
     ) -> None:
-        """Store arrays indexed by topic: its level, its parent (:data:`ROOT`: none) and its number of chunks.
-
-        ``chunks`` has the chunks of the topics of level 0, one topic after another. The first ``similar_count`` topics
-        are the tree of similar content, and the others the tree of related content.
-        """
+        """Store the arrays, which are indexed by topic, and the chunks of the leaf topics, one topic after another."""
         self.levels = levels
         self.parents = parents
         self.sizes = sizes
