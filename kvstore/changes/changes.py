@@ -279,7 +279,7 @@ class Changes:
         for fact, key, value in iter_document_facts(self.state, *documents):
             self._remove_fact(fact, key, value, context, names)
         introductions = self._entities.get_introductions(*ids)
-        context.linker.add_keys(names.withdraw_all(introductions))
+        context.linker.cache_keys(names.withdraw_all(introductions))
         self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
         context.linker.unlink_documents(documents)

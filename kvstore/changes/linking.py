@@ -181,7 +181,7 @@ class Linker:
         """Record that only the metadata of a document changed, for the derived structures."""
         self._metadata_changes.append((record, new_record))
 
-    def add_keys(self, keys: Mapping[int, str]) -> None:
+    def cache_keys(self, keys: Mapping[int, str]) -> None:
         """Cache the keys (normal forms) of entities, by id."""
         self._keys.update(keys)
 

@@ -169,7 +169,7 @@ def evaluate_store(
         f"{value}": [replace(outcome, answered=outcome.confidence >= value) for outcome in current_outcomes]
         for value in sorted({*_THRESHOLDS, threshold})
     }
-    outcomes_by_size = _ask_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
+    outcomes_by_size = _ask_with_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
     return _build_report(
         store,
         questions,
@@ -320,7 +320,7 @@ def _build_advice(setting: str, current: str, scores: Mapping[str, Sequence[floa
     )
 
 
-def _ask_other_chunk_sizes(
+def _ask_with_other_chunk_sizes(
     store: Store, questions: Sequence[Question], model: str, progress: EvaluationProgress
 ) -> dict[str, list[AskedQuestion]]:
     """Ask temporary stores with the current chunk size, half of it and twice it, and return the outcomes by chunk size.

@@ -174,7 +174,7 @@ class _IngestRun:
 
         A KeyboardInterrupt is raised again after a last progress that counts every earlier commit.
         """
-        sources = self._find_sources(paths)
+        sources = self._collect_sources(paths)
         try:
             yield from self._ingest_sources(sources, prune)
         except KeyboardInterrupt:
@@ -261,7 +261,7 @@ class _IngestRun:
             and item.other_key not in self._seen_documents
         )
 
-    def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
+    def _collect_sources(self, paths: Sequence[str | Path]) -> list[Source]:
         """Return the files of all paths, each once.
 
         Also add skipped files and failures to the report, and record which folders this ingest covers, and which files
