@@ -137,17 +137,21 @@ class OrderedSentence:
     def is_subject(self, span: WordSpan, verb: int) -> bool:
         """True if the name or pronoun at ``span`` can be the subject of the verb at the later position ``verb``.
 
-        A name after a preposition is not a subject. Between a subject and its verb can be auxiliaries, adverbs, a
-        relative pronoun, a predicate noun, a phrase with a preposition, words between punctuation marks, or another
-        predicate.
+        A name after a preposition is not a subject.
         """
         if self.find_preposition(span.first) is not None:
             return False
         last = verb - 1  # the last word before the auxiliaries and adverbs of the verb
         while last > span.last and (self.words[last] in _VERB_SIGNS or is_adverb(self.written_words[last])):
             last -= 1
-        if last == span.last:
-            return True
+        return last == span.last or self._can_precede_verb(span, last, verb)
+
+    def _can_precede_verb(self, span: WordSpan, last: int, verb: int) -> bool:
+        """True if the words after a subject (``span``) up to the position ``last`` can be between it and its verb.
+
+        They can be a predicate noun, a phrase with a preposition, words between punctuation marks, or another
+        predicate. Only auxiliaries, adverbs and relative pronouns are between ``last`` and the verb.
+        """
         # A predicate noun: "Kent is a county located in".
         copula = next(
             (position for position in range(span.last + 1, last + 1) if self.words[position] in BE_WORDS), last
