@@ -63,7 +63,7 @@ from ...text.words import get_informative_terms
 from ..graph.graph_requests import HasTriplesRequest
 from ..graph.strategy import NUM_NEAREST, WalkResult, walk_graph
 from ..hybrid.direct_search import HybridResult, combine_searches, search_by_vector, search_by_words
-from .triple_joins import JoinedChunksRequest
+from .triple_joins import JoinedChunks, JoinedChunksRequest
 
 #: A name in one of n chunks carries log n of information. Below this share of the rarest possible name's information,
 #: the walk gets less weight; the exponent sets how fast the weight falls.
@@ -324,27 +324,40 @@ def _add_triple_chunks(
     ``hybrid`` has the rarity (IDF) of each term in the question, and ``decomposition`` the question without its names.
     Returns all chunks, their scores, rescaled to at most 1, and, for EXPLAIN, the paths of the chunks that were added.
     """
+    best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
+    joined = _find_joined_chunks(query, hybrid, decomposition, best_chunks)
+    bonuses = _JOINED_BONUS * joined.matches * scale_to_best(joined.cosines) ** _JOINED_EXPONENT
+    candidates = set(chunks.tolist())
+    joined_rows = list(zip(joined.chunks.tolist(), joined.pairs, strict=True))
+    # If several triples lead to a chunk, the path shows the best of them, whose row is the first.
+    paths = {chunk: f"triple: {' → '.join(pair)}" for chunk, pair in reversed(joined_rows) if chunk not in candidates}
+    all_chunks = merge_distinct(chunks, joined.chunks)
+    all_scores = np.zeros(len(all_chunks))
+    np.maximum.at(all_scores, np.searchsorted(all_chunks, joined.chunks), bonuses)
+    all_scores[np.searchsorted(all_chunks, chunks)] += scores
+    return all_chunks, all_scores / (1 + _JOINED_BONUS), paths
+
+
+def _find_joined_chunks(
+    query: Query, hybrid: HybridResult, decomposition: Decomposition, best_chunks: Sequence[int]
+) -> JoinedChunks:
+    """Return the chunks of the names that the triples of the documents of ``best_chunks`` connect to the question.
+
+    Chunks that the query's condition does not allow are omitted.
+    """
     remainder_terms = get_informative_terms(decomposition.remainder, query.stem)
     rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in remainder_terms}
-    best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
     vector, question_key = query.embed_part(decomposition.remainder), to_entity_key(query.question)
     with query.trace.step("names that triples join") as step:
         answer = query.reading.fetch(
             JoinedChunksRequest(best_chunks, question_key, rarities=rarities, vector=vector, stem=query.stem)
         )
-        pair_texts = [" → ".join(pair) for pair in answer.pairs]  # the two names of each chunk's triple
-        step.detail = "; ".join(dict.fromkeys(pair_texts)) or "none"
+        step.detail = "; ".join(dict.fromkeys(map(" → ".join, answer.pairs))) or "none"
         step.count = len(answer.chunks)
     is_allowed = query.mask_allowed(answer.chunks)
-    joined_chunks = answer.chunks[is_allowed]
-    cosine_factors = scale_to_best(answer.cosines[is_allowed]) ** _JOINED_EXPONENT
-    bonuses = _JOINED_BONUS * answer.matches[is_allowed] * cosine_factors
-    candidates = set(chunks.tolist())
-    joined_rows = list(zip(joined_chunks.tolist(), compress(pair_texts, is_allowed), strict=True))
-    # If several triples lead to a chunk, the path shows the best of them, whose row is the first.
-    paths = {chunk: f"triple: {text}" for chunk, text in reversed(joined_rows) if chunk not in candidates}
-    all_chunks = merge_distinct(chunks, joined_chunks)
-    all_scores = np.zeros(len(all_chunks))
-    np.maximum.at(all_scores, np.searchsorted(all_chunks, joined_chunks), bonuses)
-    all_scores[np.searchsorted(all_chunks, chunks)] += scores
-    return all_chunks, all_scores / (1 + _JOINED_BONUS), paths
+    return JoinedChunks(
+        chunks=answer.chunks[is_allowed],
+        matches=answer.matches[is_allowed],
+        cosines=answer.cosines[is_allowed],
+        pairs=list(compress(answer.pairs, is_allowed)),
+    )

@@ -179,7 +179,7 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
         if not len(rows):
             continue
         cosines = graph.cosines[rows]
-        similarities = graph.compute_similarities(rows, path.vector_sum) if path.rows else np.zeros(len(rows))
+        similarities = graph.compute_dot_products(rows, path.vector_sum) if path.rows else np.zeros(len(rows))
         for index in _select_top_indexes(graph, rows, cosines - beam.discount * similarities, beam.units_per_entity):
             yield _Extension(path, entity, int(rows[index]), float(similarities[index]))
 

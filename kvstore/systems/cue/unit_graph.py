@@ -191,12 +191,12 @@ class UnitGraph:
         _, number = split_vector_id(self.ids[row])  # the id of a unit packs its document and its number
         return self._documents[row], number
 
-    def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
+    def compute_dot_products(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
         """Return the dot products of the vectors of units with ``vector``, which has any length.
 
         ``rows`` are the row numbers of the units in this graph.
         """
-        # The function is named after its result for vectors of length 1.
+        # ``cosines`` returns dot products, which are cosines only for vectors of length 1.
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:

@@ -108,13 +108,13 @@ def build_mention_graph(state: State) -> EntityGraph:
     passage_graph = state.get_part(GRAPH)
     chunks, documents = _list_chunks(state)
     mention_chunks, entities, mention_bits = _read_mentions(passage_graph, chunks)
-    entities = load_display_entities(state).resolve(entities)
+    entities = load_display_entities(state).resolve(entities)  # an alias counts as the entity it refers to
     mention_chunks, entities, mention_bits = _merge_mentions(mention_chunks, entities, mention_bits)
     keys, node_entities = _order_nodes(state, entities)
     # The node of an entity (an id) is its index in ``node_entities``, which are sorted by name.
     entity_indexes = np.searchsorted(np.sort(node_entities), entities)
     mention_nodes = np.argsort(node_entities)[entity_indexes]
-    order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable")
+    order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable")  # by chunk, then node
     mention_chunks, mention_nodes, mention_bits = mention_chunks[order], mention_nodes[order], mention_bits[order]
     return EntityGraph(
         entities=node_entities,
