@@ -186,7 +186,7 @@ class IndexManager:
 
         ``next_chunk`` is the id of the next new chunk. Raises nothing, because the commit has already succeeded.
         """
-        due_indexes = [index for index in list_automatic_indexes() if self._check_due(index, next_chunk)]
+        due_indexes = [index for index in list_automatic_indexes() if self._is_possibly_due(index, next_chunk)]
         with self._lock:
             if due_indexes and self._thread is None and not self._stop_requested.is_set():
                 self._thread = MaintenanceThread(target=self._extend_files, args=(due_indexes,), name="kvstore index")
@@ -200,8 +200,8 @@ class IndexManager:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _check_due(self, index: FileIndex[Any, Any], next_chunk: int) -> bool:
-        """Return True if an automatic index may have enough new chunks to be extended; ``next_chunk`` is the next id.
+    def _is_possibly_due(self, index: FileIndex[Any, Any], next_chunk: int) -> bool:
+        """True if an automatic index may have enough new chunks to be extended; ``next_chunk`` is the next chunk id.
 
         If the store is too small to need its file, the chunk id at which to check again is recorded, so that the next
         commits are cheap. An error while reading the store is recorded for the status of the index.
@@ -233,7 +233,7 @@ class IndexManager:
     def _extend_if_due(self, index: FileIndex[Any, Any]) -> bool:
         """Add the new chunks to an index file if there are enough; return True if the file changed.
 
-        Records the chunk id at which the file is due for extension, which :meth:`_check_due` compares.
+        Records the chunk id at which the file is due for extension, which :meth:`_is_possibly_due` compares.
         """
         record = self._file_builder.find_record_to_build(index)
         if record is None:  # the index was dropped, or needs no file

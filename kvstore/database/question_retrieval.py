@@ -83,7 +83,7 @@ def prepare_query(
     settings = session.settings
     strategy = get_strategy(using or settings.strategy)
     if not isinstance(question, str):
-        strategy = _fuse_questions(strategy, question, vector)
+        strategy = _make_fused_strategy(strategy, question, vector)
         question = " ".join(question)
     question = to_nfc(question)
     parsed_options = _parse_options(strategy, options or {}, as_segments=bool(as_segments))
@@ -183,7 +183,7 @@ def _respell_question(query: Query) -> None:
             step.detail, step.count = f"as in the documents: {', '.join(changes)}", len(respellings)
 
 
-def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.ArrayLike | None) -> Strategy:
+def _make_fused_strategy(strategy: Strategy, questions: Sequence[str], vector: npt.ArrayLike | None) -> Strategy:
     """Return a strategy that fuses the results of ``strategy`` for several questions; for one, ``strategy`` itself.
 
     Raises InputError if a question is invalid, or if a vector is given.

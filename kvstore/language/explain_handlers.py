@@ -193,7 +193,7 @@ def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext
         yield replace(context, on_text=None), None
         return
     with context.database.snapshot() as snapshot:
-        yield replace(context, state=snapshot, on_text=None), snapshot._start_measuring_pages()
+        yield replace(context, snapshot=snapshot, on_text=None), snapshot._start_measuring_pages()
 
 
 def _list_lookup_steps(context: StatementContext, statement: statements.Lookup) -> list[Step]:

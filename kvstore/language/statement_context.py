@@ -32,8 +32,8 @@ class StatementContext:
     """The context of a statement of ``text`` that begins at character ``start``.
 
     ``offset_map`` maps offsets in its condition to offsets in ``text``. ``progress`` receives the progress of an INGEST
-    or an index build, ``on_text`` the text that a language model generates. ``state`` is the state to read, if it is
-    already chosen.
+    or an index build, ``on_text`` the text that a language model generates. The statement reads ``snapshot`` (None: the
+    open transaction or the last commit).
     """
 
     database: Database
@@ -42,12 +42,12 @@ class StatementContext:
     offset_map: OffsetMap = ()
     progress: Progress | None = None
     on_text: Callable[[str], None] | None = None
-    state: Queryable | None = None
+    snapshot: Queryable | None = None
 
     @property
     def queryable(self) -> Queryable:
-        """The object to read from: ``state`` if it is set, else the open transaction, else the last commit."""
-        return self.state or self.database._open_transaction or self.database
+        """The object to read from: the snapshot if there is one, else the open transaction, else the last commit."""
+        return self.snapshot or self.database._open_transaction or self.database
 
     @contextmanager
     def open_transaction(self, *, models: bool = False) -> Iterator[Transaction]:
