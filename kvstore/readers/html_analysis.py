@@ -151,7 +151,7 @@ class _Landmarks:
 
 
 class PageAnalysis:
-    """The statistics of a page's elements, by the parser's element id, and the location of its content.
+    """The statistics of a page's elements by the parser's element id (``stats_by_id``), and the place of its content.
     ``content_id`` is the id of the content element; ``content_path_ids`` has the ids of it and its ancestors.
 
     ``is_content_declared`` is true if the page marks its content with ``<main>`` or ``<article>`` and has its title

@@ -122,7 +122,8 @@ _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
 
 class NavigationFilter:
     """The filter that decides which elements of a page are left out, and why, from the outermost to the innermost.
-    ``_keep`` says how much of the page to keep. A *reason* is a label such as ``page footer``.
+    ``analysis`` has the counts of the page's elements, and ``_keep`` says how much of the page to keep. A *reason* is a
+    label such as ``page footer``.
     """
 
     def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:
@@ -212,7 +213,7 @@ class NavigationFilter:
             landmark_reason = self._find_landmark_reason(node, tag, stats, role, in_content, in_section)
             if landmark_reason is not None:
                 return landmark_reason
-            if role.startswith("doc-") and role not in _CONTENTS_ROLES:
+            if role.startswith("doc-") and role not in _CONTENTS_ROLES:  # a part of a book, such as doc-chapter
                 return None
         if attributes:
             class_and_id = _get_class_and_id(tag, attributes)
@@ -293,11 +294,11 @@ class NavigationFilter:
             return "page footer"
         if self._is_page_control(node, tag, stats, in_content):
             return "page controls"
-        if tag in _PART_TAGS:
+        if tag in _PART_TAGS:  # an item or a cell is never a whole list of links
             return None
         if is_navigation_bar(stats, class_match, in_content) and not self._is_in_running_text(node, tag, stats):
             return "pagination"
-        if in_content and tag in INLINE_TAGS:
+        if in_content and tag in INLINE_TAGS:  # links in a sentence
             return None
         if self._is_contents_list(node, tag, stats, has_navigation_name=class_match is not None):
             return "table of contents"
@@ -305,17 +306,13 @@ class NavigationFilter:
             reason = _find_reason_in_class(tag, stats, class_and_id, class_match)
             if reason is not None or tag in ("table", "dl"):  # links in a table or a glossary are data
                 return reason
-        is_short = stats.text_length <= _MAX_TEASER_CHARACTERS * stats.num_site_links
-        has_short_links = stats.num_site_links > 1 and is_short and tag not in ("table", "dl")
-        if has_short_links and _TEASERS_PATTERN.search(class_and_id):
+        has_teasers = stats.num_site_links > 1 and stats.text_length <= _MAX_TEASER_CHARACTERS * stats.num_site_links
+        if has_teasers and tag not in ("table", "dl") and _TEASERS_PATTERN.search(class_and_id):
             return "links beside the content"
-        if (
-            stats.is_before_content
-            and not self.analysis.stats_by_id[self.analysis.content_id].is_before_content
-            and is_link_bar(node, stats, tag)
-        ):
-            return "links before the title"
-        return None
+        content_stats = self.analysis.stats_by_id[self.analysis.content_id]
+        # If the content element has no heading or prose either, nothing shows where the content begins.
+        is_before_content = stats.is_before_content and not content_stats.is_before_content
+        return "links before the title" if is_before_content and is_link_bar(node, stats, tag) else None
 
     def _is_page_control(self, node: LexborNode, tag: str, stats: ElementStats, in_content: bool) -> bool:
         """True if an element consists of links that act on the page, such as ``edit``, and is not part of a sentence.

@@ -168,6 +168,7 @@ class HtmlList:
 class HtmlTable:
     """An unfinished table.
     A cell that spans rows is repeated in each of them; the text of a cell that spans columns is in the first of them.
+    ``current_row`` is the unfinished row, which has ``num_cells`` cells; ``num_plain_cells`` of them are not headers.
     """
 
     caption: list[MarkdownBlock] = field(default_factory=list)
@@ -175,8 +176,8 @@ class HtmlTable:
     rows: list[list[str]] = field(default_factory=list)
     current_row: list[str] = field(default_factory=list)
     in_head: bool = False  # True within <thead>
-    num_cells: int = 0  # cells of the current row
-    num_plain_cells: int = 0  # those of them that are not header cells
+    num_cells: int = 0
+    num_plain_cells: int = 0
     #: By column: the number of further rows that a cell spans, and its text.
     row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)
 

@@ -49,12 +49,13 @@ class ManualItem:
 @dataclass(slots=True)
 class IndentLevel:
     """The content of one indentation level: blocks, and an unfinished list after them.
-    ``mdoc_list_type`` is the type of an mdoc list, such as ``tag``; ``rows`` are the rows of a ``column`` list.
+    ``mdoc_list_type`` is the type of an mdoc list, such as ``tag``; ``rows`` are the rows of a ``column`` list. If
+    ``is_list_ending``, the next block does not belong to the list, unless it is a term.
     """
 
     blocks: list[MarkdownBlock] = field(default_factory=list)
     items: list[ManualItem] = field(default_factory=list)
-    is_list_ending: bool = False  # True if the next block does not belong to the list, unless it is a term
+    is_list_ending: bool = False
     mdoc_list_type: str = ""
     rows: list[list[str]] = field(default_factory=list)
 

@@ -69,7 +69,8 @@ def is_exponent(text: str, last_character: str) -> bool:
 
 class InlineBuilder:
     """A builder of a paragraph: white space collapses, a line break is a ``\\n``, two begin a new paragraph.
-    ``_texts`` are the pieces collected so far. With ``plain``, code and emphasis are not marked, as in headings.
+    ``_texts`` are the pieces collected so far; ``_code_end`` and ``_emphasis_end`` are its lengths after the last code
+    and emphasis. With ``plain``, code and emphasis are not marked, as in headings.
     """
 
     def __init__(self, plain: bool = False) -> None:
@@ -77,8 +78,7 @@ class InlineBuilder:
         self.plain = plain
         self._texts: list[str] = []
         self._images: list[str] = []  # alternative texts, which are also in ``_texts``
-        # The length of ``_texts`` after the last code, and after the last emphasis, to detect text that directly
-        # continues it; -1 if none can.
+        # To detect text that directly continues code or emphasis; -1 if none can.
         self._code_end = -1
         self._emphasis_end = -1
         self._is_emphasized = False  # True within emphasis

@@ -103,9 +103,9 @@ class _Separation:
 
 
 class _LineCollector:
-    """A collector that makes lines of the texts that pypdf reports, in content order.
+    """A collector of the lines of a page in content order.
     pypdf reports a text when its line ends or its font changes. The positions of its parts come from ``_shown_texts``:
-    the texts that operators have shown since then. ``_open_line`` is the last line.
+    the texts that operators have shown since then. ``_open_line`` is the last one, and ``_separation`` the space since.
     """
 
     def __init__(self, pen: PenTracker) -> None:
