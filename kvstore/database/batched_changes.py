@@ -43,7 +43,9 @@ _MAX_FIRST_PENDING = 512
 
 
 class BatchedChanges:
-    """The pending batch of a write transaction, and the batches already applied to it."""
+    """The pending batch of a write transaction, and the batches already applied to it. They are kept
+    (``keeps_batches``) if the transaction may outgrow LMDB's map of the file, and replayed in a larger map.
+    """
 
     def __init__(self, session: Session, transaction: WriteTransaction) -> None:
         """Create an empty batch of changes to ``transaction``."""

@@ -50,7 +50,9 @@ class RefreshedKinds(list[str]):
 
 
 class IndexManager:
-    """The service that creates, drops and refreshes the indexes of one open store; it is thread-safe."""
+    """The service that creates, drops and refreshes the indexes of one open store; it is thread-safe. It builds files
+    with ``_file_builder``, and generations with ``_generations``. A background thread extends files that are due.
+    """
 
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]

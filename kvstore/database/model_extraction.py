@@ -142,7 +142,9 @@ class _CollectedPassages(NamedTuple):
 
 
 class ModelExtraction:
-    """One EXTRACT statement on a store: a language model writes texts about passages, such as triples."""
+    """One EXTRACT statement: a language model writes texts of a kind (``_text_kind``), such as triples, about passages.
+    With a limit on tokens, the passages with the highest scores are selected.
+    """
 
     def __init__(
         self,

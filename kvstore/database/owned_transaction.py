@@ -46,7 +46,7 @@ def in_owner_thread(
 
 
 class OwnedTransaction(Queryable):
-    """A write transaction and its end; :class:`~kvstore.database.transaction.Transaction` adds the changes."""
+    """The beginning, commit and rollback of a write transaction, and its owner thread; Transaction adds the changes."""
 
     _is_open = False
     #: True if the caller ended the transaction, by commit or rollback. An error, or closing the store, also ends it.

@@ -187,10 +187,10 @@ class StatedFact(Fact[Key, Value]):
 
 
 class DocumentFact(StatedFact[str, Value]):
-    """A kind of fact about a document with a text, keyed by document key.
+    """A kind of fact about a document with a text, keyed by document key. Its table has a row per document id: the list
+    of the fields of its line after the document key.
 
-    It is deleted with that text, or with the parts of the text that it describes (:meth:`fit_to_document`). Its table
-    has a row per document id: the list of the fields of its line after the document key. If it
+    It is deleted with that text, or with the parts of the text that it describes (:meth:`fit_to_document`). If it
     ``affects_structures``, structures are notified of a document whose facts changed. Derivations name the facts that
     they depend on.
     """

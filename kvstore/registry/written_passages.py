@@ -109,7 +109,8 @@ class ModelTexts:
 
 
 class WrittenFact(DocumentFact[ModelTexts]):
-    """A kind of texts that a model writes about documents, such as ``units``.
+    """A kind of texts that a model writes about passages of documents, such as ``units`` (statements) or ``triples``.
+    The value of a document (:class:`ModelTexts`) has the texts by the digest of the passage.
 
     EXTRACT takes its ``kind``; so does INGEST ... AS, if such texts can be ingested from files (``in_files``).
     ``about`` describes the texts in half a sentence. ``task`` instructs the model, and ``examples`` are passages, each

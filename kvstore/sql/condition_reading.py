@@ -89,7 +89,7 @@ def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
 
 
 class _ConditionParser:
-    """A recursive-descent parser of one condition."""
+    """A recursive-descent parser of one condition, which reads its tokens from ``_position`` on."""
 
     def __init__(self, text: str, tokens: Sequence[Token], parameters: Parameters) -> None:
         """Prepare to parse ``text``, an SQL condition, from its ``tokens``, with the values of its parameters."""
