@@ -261,6 +261,8 @@ def convert_to_markdown(body: str) -> str:
         ("<p><code>a`b</code> <code>c</code><code>()</code> <code>d</code><code>e</code>", "``a`b`` `c()` `d` `e`"),
         ("<ul><li>a<li>b<ul><li>c</ul></ul>", "- a\n- b\n  - c"),
         ("<ol start=3><li>a<li><p>b<p>c</ol>", "3. a\n\n4. b\n\n   c"),
+        ("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c"),
+        ("<ol type=a><li>x<li>y<ol style='list-style: upper-roman'><li>z</ol></ol>", "- a. x\n- b. y\n  - I. z"),
         ("<dl><dt>a<dt>b<dd>c<dd>d<dt>e</dl>", "- a, b: c\n\n  d\n\n- e"),
         ("<ul><li>a<pre>x\n\n y</pre></ul>", "- a\n\n  ```\n  x\n\n   y\n  ```"),
         ("<pre class='language-sql'>\nSELECT 1;<br>```</pre>", "````sql\nSELECT 1;\n```\n````"),

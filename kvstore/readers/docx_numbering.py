@@ -14,16 +14,13 @@ from typing import Any, NamedTuple
 
 from docx.oxml.ns import nsmap, qn
 
+from .list_numbers import format_list_number
+
 _VALUE_ATTRIBUTE, _LEVEL_ATTRIBUTE = qn("w:val"), qn("w:ilvl")
 #: The highest level of a list (17.9.6).
 MAX_LEVEL = 8
 #: The number of a level in the text of a label: ``%2`` is that of level 1 (17.9.11).
 _PLACEHOLDER_PATTERN = re.compile(r"%([1-9])")
-_ROMAN_DIGITS = tuple(
-    zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), "m cm d cd c xc l xl x ix v iv i".split(), strict=True)
-)
-#: The highest number that is written in letters or in Roman digits.
-_MAX_LETTERS, _MAX_ROMAN = 780, 3999
 _OFF_VALUES = ("0", "false", "off")
 
 
@@ -101,7 +98,7 @@ class ListNumbering:
             named_level = int(match[1]) - 1
             named_format = level_format if named_level == level else levels.get(named_level, level_format)
             number_format = "decimal" if level_format.is_legal else named_format.format
-            return _format_number(counters.get(named_level, named_format.start), number_format)
+            return format_list_number(counters.get(named_level, named_format.start), number_format)
 
         return " ".join(_PLACEHOLDER_PATTERN.sub(format_placeholder, level_format.text).split())
 
@@ -127,23 +124,3 @@ def _get_value(element: Any, path: str, default: str) -> str:
 def _parse_number(text: str | None) -> int:
     """Return a number in digits; 0 for any other text, or for None."""
     return int(text) if text is not None and text.isdecimal() and len(text) < 10 else 0
-
-
-def _format_number(number: int, number_format: str) -> str:
-    """Return a number in a format of Word (17.18.59); decimal in a format that is not supported.
-
-    >>> [_format_number(29, name) for name in ("decimal", "decimalZero", "lowerLetter", "upperRoman", "none")]
-    ['29', '29', 'cc', 'XXIX', '']
-    """
-    if number_format == "none":
-        return ""
-    if number_format in ("lowerLetter", "upperLetter") and 1 <= number <= _MAX_LETTERS:
-        letters = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)  # a to z, aa, bb
-        return letters if number_format == "lowerLetter" else letters.upper()
-    if number_format in ("lowerRoman", "upperRoman") and 1 <= number <= _MAX_ROMAN:
-        digits = ""
-        for value, digit in _ROMAN_DIGITS:
-            digits += digit * (number // value)
-            number %= value
-        return digits if number_format == "lowerRoman" else digits.upper()
-    return f"{number:02}" if number_format == "decimalZero" else str(number)

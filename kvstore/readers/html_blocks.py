@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborNode
 
 from .html_analysis import TEXTLESS_TAGS, PageAnalysis
 from .html_navigation import CONTROL_TAGS, LINE_NUMBERS_PATTERN, KeepLevel, NavigationFilter, is_sectioning
-from .html_parts import MAX_DIGITS, BlockContainer, HtmlList, HtmlTable, get_span, is_layout_table, strip_numbering
+from .html_parts import BlockContainer, HtmlList, HtmlTable, get_span, is_layout_table, strip_numbering
 from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
@@ -223,7 +223,7 @@ class _PageWalker:
             is_frame = self._admonition_depth > 0 and len(node.css("tr")) < 3
             leave = self._open_layout() if is_frame or is_layout_table(node) else self._open_table()
         elif isinstance(innermost, HtmlList):
-            leave = self._open_list_child(innermost, tag)
+            leave = self._open_list_child(innermost, node, tag)
         elif isinstance(innermost, HtmlTable):
             leave = self._open_table_child(innermost, node, tag)
         else:
@@ -301,10 +301,7 @@ class _PageWalker:
 
     def _open_list(self, node: LexborNode, tag: str) -> _OnLeave:
         """Begin a list, which is numbered if it is an ``<ol>``; return a function that ends it."""
-        start = node.attributes.get("start") or "1"
-        has_valid_start = start.isascii() and start.isdigit() and len(start) <= MAX_DIGITS
-        first_number = int(start) if has_valid_start else 1
-        html_list = HtmlList(first_number if tag == "ol" else None, in_toc=self._toc_depth > 0)
+        html_list = HtmlList.from_node(node, is_numbered=tag == "ol", in_toc=self._toc_depth > 0)
         self._open_structures.append(html_list)
 
         def leave() -> None:
@@ -316,12 +313,13 @@ class _PageWalker:
 
         return leave
 
-    def _open_list_child(self, html_list: HtmlList, tag: str) -> _OnLeave:
+    def _open_list_child(self, html_list: HtmlList, node: LexborNode, tag: str) -> _OnLeave:
         """Begin an item, a definition or a term of a list, and return a function that ends the element.
 
         For any other element, the function only ends the open paragraph.
         """
         if tag == "li":
+            html_list.set_next_number(node.attributes.get("value"))
             return self._open_container(html_list.add_item)
         if tag == "dd":
             return self._open_container(html_list.add_definition)

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from selectolax.lexbor import LexborNode
 
+from .list_numbers import format_list_number
 from .markdown_blocks import (
     MAX_SPAN,
     InlineBuilder,
@@ -30,7 +31,17 @@ _NUMBERING_PATTERN = re.compile(
 #: The mark of a footnote or citation that is alone on its line or in its cell.
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 #: The maximum number of digits of a number in an attribute.
-MAX_DIGITS = 8
+_MAX_DIGITS = 8
+
+
+#: The numbers of items in a ``style`` attribute, and their formats by this name or by the value of ``type``.
+_LIST_STYLE_PATTERN = re.compile(r"\blist-style(?:-type)?\s*:\s*((?:lower|upper)-(?:alpha|latin|roman))", re.IGNORECASE)
+_NUMBER_FORMATS = {
+    **dict.fromkeys(("a", "lower-alpha", "lower-latin"), "lowerLetter"),
+    **dict.fromkeys(("A", "upper-alpha", "upper-latin"), "upperLetter"),
+    **dict.fromkeys(("i", "lower-roman"), "lowerRoman"),
+    **dict.fromkeys(("I", "upper-roman"), "upperRoman"),
+}
 
 
 def strip_numbering(title: str) -> str:
@@ -45,7 +56,7 @@ def get_span(cell: LexborNode, name: str) -> int:
     ``name`` is the name of the attribute: ``colspan`` or ``rowspan``.
     """
     value = cell.attributes.get(name) or "1"
-    is_valid = value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS
+    is_valid = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
     return min(max(1, int(value)), MAX_SPAN) if is_valid else 1
 
 
@@ -121,21 +132,45 @@ class BlockContainer:
 
 @dataclass
 class HtmlList:
-    """An unfinished list or definition list. ``terms`` are the terms whose definition has not been read yet."""
+    """An unfinished list or definition list. ``terms`` are the terms whose definition has not been read yet.
+
+    ``number_format`` is a format of :mod:`.list_numbers`.
+    """
 
     next_number: int | None  # of the next item; None: a bullet
+    number_format: str
     in_toc: bool  # True in a table of contents
     items: list[ListItem] = field(default_factory=list)
     terms: list[str] = field(default_factory=list)  # terms whose definition has not been read
 
+    @classmethod
+    def from_node(cls, node: LexborNode, *, is_numbered: bool, in_toc: bool) -> HtmlList:
+        """Return an empty list for an element, with the first number and the number format of its attributes."""
+        style_match = _LIST_STYLE_PATTERN.search(node.attributes.get("style") or "")
+        format_name = node.attributes.get("type") if style_match is None else style_match[1].lower()
+        html_list = cls(1 if is_numbered else None, _NUMBER_FORMATS.get(format_name or "", "decimal"), in_toc)
+        html_list.set_next_number(node.attributes.get("start"))
+        return html_list
+
+    def set_next_number(self, value: str | None) -> None:
+        """Set the number of the next item to an attribute's value, unless that is no number or items have bullets."""
+        is_number = value is not None and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+        if value is not None and is_number and self.next_number is not None:
+            self.next_number = int(value)
+
     def add_item(self, blocks: list[MarkdownBlock]) -> None:
-        """Add an item with a bullet or the next number, unless ``blocks`` is empty."""
+        """Add an item with a bullet or the next number, unless ``blocks`` is empty.
+
+        A number in letters or in Roman digits begins the text, because Markdown has no such numbers.
+        """
         if not blocks:
             return
         marker = "-"
         if self.next_number is not None:
-            marker = f"{self.next_number}."
+            marker = f"{format_list_number(self.next_number, self.number_format)}."
             self.next_number += 1
+            if self.number_format != "decimal":
+                blocks, marker = _prepend_label(marker, blocks), "-"
         self.items.append(ListItem(marker, blocks))
 
     def add_definition(self, blocks: list[MarkdownBlock]) -> None:
@@ -152,16 +187,20 @@ class HtmlList:
             self.add_item([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
             return
         label = terms if terms.endswith(":") or not blocks else terms + ":"
-        if blocks and blocks[0].kind == "paragraph":
-            self.add_item([MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]])
-        else:
-            self.add_item([MarkdownBlock("paragraph", label), *blocks])
+        self.add_item(_prepend_label(label, blocks))
 
     def add_undefined_terms(self) -> None:
         """Add each of the pending ``terms`` as an item without a definition, and clear them."""
         for term in self.terms:
             self.add_item([MarkdownBlock("paragraph", term)])
         self.terms.clear()
+
+
+def _prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """Return blocks with a label at the start of the first paragraph, or as a paragraph before another block."""
+    if blocks and blocks[0].kind == "paragraph":
+        return [MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]]
+    return [MarkdownBlock("paragraph", label), *blocks]
 
 
 @dataclass
