@@ -191,7 +191,9 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
         if self.vector is None:
             return np.empty(0, np.uint64), no_cosines
         new_chunks = chunks if self.known_chunks is None else subtract_ids(chunks, self.known_chunks)
-        return new_chunks, compute_cosines(state, new_chunks, self.vector) if len(new_chunks) else no_cosines
+        if not len(new_chunks):
+            return new_chunks, no_cosines
+        return new_chunks, compute_cosines(state, new_chunks, self.vector)
 
 
 def _add_synonyms(links: LinkRows | None, entities: EntityIds, synonyms: Synonyms) -> LinkRows | None:

@@ -8,7 +8,7 @@ so their number and the time grow linearly with the number of names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,15 +73,12 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         vectors = np.concatenate([reused_rows.vectors, *new_vectors])
         entities = np.concatenate([reused_rows.entities, np.array(new_entities, np.uint32)])
         graph = _build_graph(vectors, reused_rows.graph, start)
-        pair_groups = [reused_rows.pairs]
-        for row in range(start, len(vectors)):
-            pair_groups.append(_find_near_rows(graph, vectors, row, entities, similarity))
-            num_rows_done = row - start + 1
-            if num_rows_done % _GRAPH_BATCH == 0:
-                tools.progress(len(new_entities) + num_rows_done, steps)
+        new_pairs = _find_new_pairs(
+            graph, vectors, entities, start, similarity, lambda done: tools.progress(len(new_entities) + done, steps)
+        )
         tools.progress(steps, steps)
         row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
-        column_values = (vectors, entities, row_digests, *_symmetrize_pairs(pair_groups))
+        column_values = (vectors, entities, row_digests, *_symmetrize_pairs([reused_rows.pairs, *new_pairs]))
         columns: dict[str, npt.NDArray[Any]] = dict(zip(_COLUMNS, column_values, strict=True))
         head = {"options": options, "change": change, "entry": graph.entry_row}
         return IndexContent(head, {**graph.arrays, **columns})
@@ -167,6 +164,23 @@ def _hash_name(name: str) -> int:
     import hashlib  # imported here because it loads all of OpenSSL, and only building the index needs it
 
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
+
+
+def _find_new_pairs(
+    graph: HnswGraph,
+    vectors: Matrix,
+    entities: EntityIds,
+    start: int,
+    similarity: float,
+    report_progress: Callable[[int], None],
+) -> list[_SynonymPairs]:
+    """Return the pairs of each row from ``start`` on; report the number of rows done after each batch of rows."""
+    pairs_by_row = []
+    for row in range(start, len(vectors)):
+        pairs_by_row.append(_find_near_rows(graph, vectors, row, entities, similarity))
+        if len(pairs_by_row) % _GRAPH_BATCH == 0:
+            report_progress(len(pairs_by_row))
+    return pairs_by_row
 
 
 def _find_near_rows(
