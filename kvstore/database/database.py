@@ -54,7 +54,7 @@ class Database(Handle):
         from ..extraction.validation import validate
 
         self._require_writable()
-        valid_document = validate(key, text, **properties)
+        valid_document = validate(key, text, **properties)  # the other arguments of Transaction.put, such as title
         with self.state() as state:
             document = make_pending_change(state, valid_document, vectors, origin)
         return document is not None and self._put_pending([document])[0]

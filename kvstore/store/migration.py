@@ -59,15 +59,16 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
     with Environment.open(path, create=False, buffered_tables=get_buffered_tables()) as environment:
         with environment.snapshot() as snapshot:
             stored_format = get_stored_format(snapshot) or 0
-            is_pending, read_only_reason = is_rebuild_pending(snapshot), explain_read_only(snapshot)
+            read_only_reason = explain_read_only(snapshot)
+            was_interrupted = is_rebuild_pending(snapshot)  # an earlier migration, which has already made a copy
             is_outdated = stored_format == CURRENT_FORMAT and _has_outdated_data(snapshot)
         if read_only_reason is not None:
             raise StoreFormatError(f"{environment.path}: {read_only_reason}")
-        if stored_format == CURRENT_FORMAT and not is_pending and not is_outdated:
+        if stored_format == CURRENT_FORMAT and not was_interrupted and not is_outdated:
             return Migrated([])
         if stored_format > CURRENT_FORMAT:
             kvstore_migrations.check_format(stored_format)  # raises StoreFormatError
-        backup_path = _find_free_path(environment.path, stored_format) if backup and not is_pending else None
+        backup_path = _find_free_path(environment.path, stored_format) if backup and not was_interrupted else None
         if backup_path is not None:
             _copy_store(environment, backup_path)
         if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer
