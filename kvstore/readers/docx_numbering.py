@@ -40,7 +40,8 @@ class ListLevel(NamedTuple):
 
 class ListNumbering:
     """A counter of the numbered paragraphs of one document, which makes their labels.
-    Lists with the same definition share their counters, as in Word.
+    ``_levels`` has the formats of the levels of each list. ``_counters`` has the last numbers by definition: lists with
+    the same one share them, as in Word. ``_restarts`` are numbers with which a list begins a level, once.
     """
 
     def __init__(self, numbering: Any | None) -> None:
@@ -53,10 +54,9 @@ class ListNumbering:
             levels[definition_id] = {index: _read_level(index, level) for index, level in elements}
             styled_levels[definition_id] = {_get_value(level, "w:pStyle", ""): index for index, level in elements}
         self._levels: dict[str, dict[int, ListLevel]] = {}  # of each list
-        self._styled_levels: dict[str, dict[str, int]] = {}
-        self._definition_ids: dict[str, str] = {}
-        #: The numbers with which a list begins a level, once, by list and level.
-        self._restarts: dict[tuple[str, int], int] = {}
+        self._styled_levels: dict[str, dict[str, int]] = {}  # of each list
+        self._definition_ids: dict[str, str] = {}  # by list
+        self._restarts: dict[tuple[str, int], int] = {}  # by list and level
         for list_element in () if numbering is None else numbering.iter(qn("w:num")):
             list_id, definition_id = list_element.get(qn("w:numId")), _get_value(list_element, "w:abstractNumId", "")
             self._definition_ids[list_id] = definition_id
@@ -70,7 +70,7 @@ class ListNumbering:
                 start = _get_value(override, "w:startOverride", "")
                 if start:
                     self._restarts[list_id, level] = _parse_number(start)
-        self._counters: defaultdict[str, dict[int, int]] = defaultdict(dict)  # the last number of each level
+        self._counters: defaultdict[str, dict[int, int]] = defaultdict(dict)  # by definition and level
 
     def find_level(self, list_id: str, style_id: str) -> int:
         """Return the level of a paragraph that does not name its level: the level for its style, or 0."""

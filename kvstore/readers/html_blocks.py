@@ -80,7 +80,8 @@ def convert_page(
 class _PageWalker:
     """The walk over the elements of one page.
     ``container`` is the innermost unfinished container of blocks; ``left_out`` lists the navigation, which is skipped.
-    ``_open_structures`` are the unfinished containers, lists and tables; the depths count open elements of a kind.
+    ``_open_structures`` are the unfinished containers, lists and tables. ``_toc_depth`` (tables of contents) and other
+    depths count open elements.
     """
 
     def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:

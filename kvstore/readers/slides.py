@@ -205,8 +205,7 @@ def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
         if not texts:
             continue
         bullet_kind = _get_bullet_kind(paragraph._p)
-        may_be_item = bool(bullet_kind or is_list or paragraph.level)
-        if may_be_item and bullet_kind != "no":
+        if bullet_kind != "no" and (bullet_kind or is_list or paragraph.level):
             item_numbers = {
                 level: item_number for level, item_number in item_numbers.items() if level <= paragraph.level
             }
