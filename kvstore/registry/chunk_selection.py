@@ -236,7 +236,7 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     ranks = np.full(num_chunks, 1 / num_chunks)
     for _ in range(_NUM_STEPS):
         outgoing = np.where(degrees > 0, ranks / np.maximum(degrees, 1), 0)
-        dangling_mass = ranks[degrees == 0].sum()
+        dangling_mass = ranks[degrees == 0].sum()  # chunks without neighbors spread their rank over all chunks
         ranks = (1 - _DAMPING) / num_chunks + _DAMPING * (
             np.bincount(ends, outgoing[starts], num_chunks) + dangling_mass / num_chunks
         )

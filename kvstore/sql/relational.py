@@ -201,6 +201,7 @@ class _VirtualTable:
         constraints = []
         for index in range(info.nConstraint):
             operator = _OPERATORS.get(info.get_aConstraint_op(index))
+            # Lookups compare bytes, so comparisons with another collation, such as NOCASE, are left to SQLite.
             if operator and info.get_aConstraint_usable(index) and info.get_aConstraint_collation(index) == "BINARY":
                 column = info.get_aConstraint_iColumn(index)  # -1 is the rowid
                 column_name = self._column_names[column] if column >= 0 else "rowid"
