@@ -80,10 +80,11 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *abstract_texts)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
+    num_quoted_sections = sum(map(bool, (evidence.points, evidence.context, evidence.abstracts)))
+    delimiter_tokens = num_quoted_sections * token_estimate(quotation.quote(""))
     # The question can occur twice.
-    fixed_tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + 2 * token_estimate(question) + _TITLE_TOKENS
-    sections = (evidence.points, evidence.context, evidence.abstracts)
-    fixed_tokens += token_estimate(quotation.quote("")) * sum(map(bool, sections))
+    question_tokens = 2 * token_estimate(question)
+    fixed_tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + question_tokens + _TITLE_TOKENS + delimiter_tokens
     token_budget = _TokenBudget(budget - fixed_tokens)
     passages = [hit for hit in hits if token_budget.try_add(quote_passage(LONGEST_NUMBER, hit, quotation))]
     if hits and not passages:

@@ -289,39 +289,53 @@ class CapitalNames:
     def _choose_german_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
         """Return the name in a run of capitalized German words, or None: a run can consist of common nouns.
 
-        A run that ends with a word such as *GmbH* is the name of a company. Titles before a name are dropped
-        (*Bundeskanzler Scholz*), and so are nouns for persons if a determiner precedes them or two other capitalized
-        words follow. Several remaining nouns are judged by :meth:`_is_german_name_of_several_words`. A single noun is a
-        name after a title, in capitals, with the ending of a street, or with two hyphens and the ending of a compound
-        name. Any other noun is a name only if it is not a plural or common noun, has no determiner, and either follows
-        a preposition or is part of a name elsewhere in the document.
+        A run that ends with a word such as *GmbH* is the name of a company. Titles before a name are dropped, and words
+        that describe a person.
         """
         words = self._words
         if run.keys[-1] in words.company_forms and len(run.written_words) > 1:  # a company: "Rieger GmbH"
             return run
-        is_titled = False
-        # "Hotel Adler" keeps its first word.
-        while len(run.written_words) > 1 and not run.keys[0].endswith(words.first_nouns):
-            is_title = self._is_title(run.keys[0])
-            is_person = run.keys[0].endswith(words.person_endings) and not _begins_with_adjective(run)
-            is_description = is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2)
-            if not (is_title or is_description):
-                break
-            run, is_titled = run.drop_first(), is_title
+        run, is_titled = self._drop_german_titles(run)
         nouns = run.list_capitalized_keys()
         if not nouns or not _has_long_word(run) or any(key in words.common for key in nouns):
             return None
         if len(nouns) > 1:
             return run if self._is_german_name_of_several_words(run, nouns) else None
-        (key,), word = nouns, run.written_words[0]  # a single noun
-        is_compound = word.count("-") > 1 and key.endswith(words.compound_endings)
-        has_name_form = word.isupper() or key.endswith(words.street_endings) or is_compound
+        return run if self._is_german_name_of_one_word(run, nouns[0], is_titled=is_titled) else None
+
+    def _drop_german_titles(self, run: _CapitalizedRun) -> tuple[_CapitalizedRun, bool]:
+        """Return a run without the titles before the name (*Bundeskanzler Scholz*), and True if the last dropped word
+        is one.
+
+        Nouns for persons are dropped as well if a determiner precedes them or two other capitalized words follow.
+        """
+        is_titled = False
+        # "Hotel Adler" keeps its first word.
+        while len(run.written_words) > 1 and not run.keys[0].endswith(self._words.first_nouns):
+            is_title = self._is_title(run.keys[0])
+            is_person = run.keys[0].endswith(self._words.person_endings) and not _begins_with_adjective(run)
+            is_description = is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2)
+            if not (is_title or is_description):
+                break
+            run, is_titled = run.drop_first(), is_title
+        return run, is_titled
+
+    def _is_german_name_of_one_word(self, run: _CapitalizedRun, noun: str, *, is_titled: bool) -> bool:
+        """True if a run with a single noun is a name; ``noun`` is in normal form.
+
+        It is a name after a title (``is_titled``), in capitals, with the ending of a street, or with two hyphens and
+        the ending of a compound name. Any other noun is a name only if it is not a plural or common noun, has no
+        determiner, and either follows a preposition or is part of a name elsewhere in the document.
+        """
+        word = run.written_words[0]
+        is_compound = word.count("-") > 1 and noun.endswith(self._words.compound_endings)
+        has_name_form = word.isupper() or noun.endswith(self._words.street_endings) or is_compound
         if (is_titled or has_name_form) and len(word) >= _MIN_LETTERS:
-            return run
-        if self._is_plural(key) or self._is_common(key) or self._has_determiner(run):
-            return None
-        has_preposition = bool(run.preceding_tokens) and fold_text(run.preceding_tokens[-1]) in words.prepositions
-        return run if has_preposition or key in self._proper_nouns else None
+            return True
+        if self._is_plural(noun) or self._is_common(noun) or self._has_determiner(run):
+            return False
+        has_preposition = bool(run.preceding_tokens) and fold_text(run.preceding_tokens[-1]) in self._words.prepositions
+        return has_preposition or noun in self._proper_nouns
 
     def _is_german_name_of_several_words(self, run: _CapitalizedRun, nouns: Sequence[str]) -> bool:
         """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form.

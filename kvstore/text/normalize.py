@@ -209,9 +209,11 @@ def _fold_cached_word(word: str) -> _FoldedWord:
     """Return (UTF-8, original offset of each byte, original size) of the normal form of a word, in bytes; cached."""
     # No character of such a word combines with another, so each is a cluster of its own.
     is_separate = _SEPARATE_PATTERN.fullmatch(word) is not None
+    clusters = word if is_separate else _split_clusters(word)
+    # Long clusters bypass the cache.
     sized_clusters = [
         _fold_cluster(cluster) if len(cluster) <= _MAX_CACHED_LENGTH else _fold_cluster.__wrapped__(cluster)
-        for cluster in (word if is_separate else _split_clusters(word))
+        for cluster in clusters
     ]
     folded = b"".join([folded_cluster for folded_cluster, _ in sized_clusters])
     if not is_separate and folded != (folded_word := fold_without_offsets(word).encode()):

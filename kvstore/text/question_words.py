@@ -190,10 +190,10 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     has_spaces = bool(data["spaced"])
     labels, months = (_build_alternation(answers[name], has_spaces) for name in ("labels", "months"))
     return QuestionVocabulary(
-        patterns=_build_question_patterns(data, has_spaces, str),
-        patterns_without_accents=_build_question_patterns(data, has_spaces, _fold_words)
-        if _has_accents(data)
-        else None,
+        patterns=_build_question_patterns(data, has_spaces, str),  # ``str`` changes no phrase
+        patterns_without_accents=(
+            _build_question_patterns(data, has_spaces, _fold_words) if _has_accents(data) else None
+        ),
         forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
         label=compile_lazily(rf"(?:{labels}) ?\d[\d.,/-]*|§+ ?\d+", re.IGNORECASE),
         date=compile_lazily(
@@ -272,6 +272,12 @@ class _SplitPhrase(NamedTuple):
     kind: str
 
 
+def _count_phrase_words(words: str, has_spaces: bool) -> int:
+    """Return the number of words in a phrase, or of characters without spaces, with the longest of each choice."""
+    words = _CHOICE_PATTERN.sub(lambda choice: max(choice[1].split("/"), key=lambda option: len(option.split())), words)
+    return len(re.findall(r"\w+", words)) if has_spaces else len(words)
+
+
 def _build_phrase_pattern(
     name: str, phrases_by_kind: Mapping[str, Iterable[str]], has_spaces: bool, max_gap_words: int
 ) -> tuple[str, dict[str, _SplitPhrase]]:
@@ -288,17 +294,10 @@ def _build_phrase_pattern(
             words, _, words_after_gap = kind_phrase.partition(_GAP)
             phrases.append(_SplitPhrase(words, words_after_gap, kind))
 
-    def count_words(words: str) -> int:
-        """Return the number of words, or of characters in writing without spaces, with the longest of each choice."""
-        words = _CHOICE_PATTERN.sub(
-            lambda choice: max(choice[1].split("/"), key=lambda option: len(option.split())), words
-        )
-        return len(re.findall(r"\w+", words)) if has_spaces else len(words)
-
     def get_sort_key(phrase: _SplitPhrase) -> tuple[Any, ...]:
         """Return the key by which phrases are sorted. A deadline is more exact than a time, so it comes first."""
-        is_deadline = phrase.kind == "deadline"
-        return not is_deadline, -count_words(phrase.words), -len(phrase.words_after_gap), -len(phrase.words), phrase
+        num_words = _count_phrase_words(phrase.words, has_spaces)
+        return phrase.kind != "deadline", -num_words, -len(phrase.words_after_gap), -len(phrase.words), phrase
 
     phrases.sort(key=get_sort_key)
     gap = (

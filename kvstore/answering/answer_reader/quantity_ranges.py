@@ -66,6 +66,13 @@ _MAX_TEXT, _MAX_QUANTITIES = 3000, 8
 _MAX_LABEL, _MAX_LABEL_AFTER = 80, 20
 
 
+class _RangeForm(NamedTuple):
+    """The form of a range: the text before it, and a kind such as ``between``, ``at_most`` or ``fields`` (of a row)."""
+
+    text_before: str
+    kind: str
+
+
 class _Range(NamedTuple):
     """A range from character ``start`` to ``end`` of a text: the values from ``lower`` to ``upper``, both included.
 
@@ -78,7 +85,7 @@ class _Range(NamedTuple):
     lower: float
     upper: float
     unit: str
-    form: tuple[str, str]
+    form: _RangeForm
     label: str = ""
 
     def includes(self, quantity: Quantity) -> bool:
@@ -199,14 +206,14 @@ def _make_closed_range(text: str, first: Quantity, last: Quantity) -> _Range | N
     # "min: 3; max: 7"
     if first_field and last_field and first_field["at_least"] and last_field["at_most"] and between.count(";") == 1:
         start, end = first_field.start("name"), last.end + (text[last.end : last.end + 1] == '"')
-        return _Range(start, end, lower, upper, unit, (text[:start], "fields"), _format_label(first_field))
+        return _Range(start, end, lower, upper, unit, _RangeForm(text[:start], "fields"), _format_label(first_field))
     opening = _search_before(_OPENING_PATTERN, text, first.start)  # "from" or "between"
     connector = _CONNECTOR_PATTERN.fullmatch(between)
     if connector is None or (connector["conjunction"] and not (opening and opening["between"])):
         return None
     start = opening.start() if opening else first.start
     label = {CALENDAR_YEAR: "in ", DATE: "on "}.get(unit, "for ") if opening and not opening["between"] else ""
-    return _Range(start, last.end, lower, upper, unit, (text[:start], "between"), label)
+    return _Range(start, last.end, lower, upper, unit, _RangeForm(text[:start], "between"), label)
 
 
 def _format_label(field: re.Match[str]) -> str:
@@ -265,7 +272,7 @@ def _make_open_range(text: str, quantity: Quantity) -> _Range | None:
     start = comparison.start() if comparison else quantity.start
     end = suffix.end() if suffix and quantity.unit_end == quantity.end else quantity.end
     label = _format_label(field) if field else "for " if text[start:].lower().startswith("from") else ""
-    return _Range(start, end, lower, upper, quantity.unit, (text[:start], kind), label)
+    return _Range(start, end, lower, upper, quantity.unit, _RangeForm(text[:start], kind), label)
 
 
 def _is_comparable(quantity_range: _Range, quantity: Quantity, text: str, context: _Context) -> bool:
@@ -283,7 +290,7 @@ def _is_comparable(quantity_range: _Range, quantity: Quantity, text: str, contex
         return False
     if quantity.is_identifier and (unit or not has_two_ends):
         return False
-    if quantity_range.form[1] != "fields":  # the question can name any field of a record
+    if quantity_range.form.kind != "fields":  # the question can name any field of a record
         text = text[max(0, quantity_range.start - _MAX_LABEL) : quantity_range.end + _MAX_LABEL_AFTER]
     if unit in MEASURES:
         return unit in (context.units if quantity_range.unit else _find_units(text))

@@ -306,10 +306,10 @@ def split_cells(text: str) -> dict[str, _Cell]:
 def _is_summary(text: str, cells: Mapping[str, _Cell]) -> bool:
     """True if a row summarizes the others: its first cell, or the name of an entry, is a label such as "Total".
 
-    ``text`` is the row as text, and ``cells`` are its cells by column.
+    ``text`` is the row as text, and ``cells`` are its cells by column. An entry has one cell, in a column without name.
     """
-    name, cell = next(iter(cells.items()), ("", None))
-    label = cell.content if cell is not None and name else text.partition(": ")[0]
+    column_name, cell = next(iter(cells.items()), ("", None))
+    label = cell.content if cell is not None and column_name else text.partition(": ")[0]
     return label is not None and _SUMMARY_PATTERN.fullmatch(label) is not None
 
 
@@ -343,20 +343,35 @@ def _choose_columns(
     is_quantifier = superlative.text.lower() in _QUANTIFIERS and superlative.phrase == superlative.text
     if is_quantifier and superlative.next_terms:  # not "most members pay"
         columns = [column for column in columns if not superlative.next_terms.isdisjoint(terms[column.name])]
-    chosen_columns = [column for column in columns if _has_measure(column, superlative.measure)]
+    columns = _choose_columns_by_measure(columns, superlative, terms)
+    highest_count = max((term_counts[column.name] for column in columns), default=0)
+    return [column for column in columns if term_counts[column.name] == highest_count]
+
+
+def _choose_columns_by_measure(
+    columns: Sequence[_ComparedColumn], superlative: Superlative, terms: Mapping[str, Collection[str]]
+) -> list[_ComparedColumn]:
+    """Return the columns of the measure of a superlative. If the measure is general, the question can name other
+    columns.
+
+    ``terms`` are the terms in the name of each column.
+    """
+    measured_columns = [column for column in columns if _has_measure(column, superlative.measure)]
     if superlative.measure in _GENERAL_MEASURES:
-        named_columns = [column for column in columns if term_counts[column.name]]
+        named_columns = [column for column in columns if not superlative.terms.isdisjoint(terms[column.name])]
         # The number of a room is not the size of "the largest room".
         next_columns = [
             column
             for column in named_columns
             if not (column.is_first or superlative.next_terms.isdisjoint(terms[column.name]))
         ]
-        chosen_columns = named_columns if superlative.measure == "" else next_columns or chosen_columns or named_columns
-    if not chosen_columns and superlative.text.lower() in _HEIGHT_WORDS:
-        chosen_columns = [column for column in columns if _has_measure(column, "height")]
-    highest_count = max((term_counts[column.name] for column in chosen_columns), default=0)
-    return [column for column in chosen_columns if term_counts[column.name] == highest_count]
+        if superlative.measure == "":
+            measured_columns = named_columns
+        else:
+            measured_columns = next_columns or measured_columns or named_columns
+    if not measured_columns and superlative.text.lower() in _HEIGHT_WORDS:
+        return [column for column in columns if _has_measure(column, "height")]
+    return measured_columns
 
 
 def _has_measure(column: _ComparedColumn, measure: str) -> bool:

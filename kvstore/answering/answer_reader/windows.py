@@ -254,6 +254,7 @@ class _CandidateEstimator:
         range in the row includes it (``is_selected``).
         """
         row = passage.snippets[index]
+        # Identifiers and names that no row has are in neither attribute.
         if self._row_identifiers and self._row_identifiers.isdisjoint(_find_identifiers(row.text)):
             return True
         words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), row.labeled_text])))
@@ -374,31 +375,38 @@ def _compare_rows(
     superlative = find_superlative(scorer.question, scorer.stem)
     if superlative is None:
         return {}
-    row_positions, rows = [], []
+    rows = _build_compared_rows(passages, positions, compared)
+    row_positions = list(rows)
+    marked_texts = mark_extremes(list(rows.values()), superlative, scorer.stem)
+    marked_rows = {row_positions[index]: text for index, text in marked_texts.items()}
+    for position in marked_rows:
+        document = compared.get(passages[position.passage_index].document)
+        if document is not None and not document.can_be_extreme:
+            marked_rows[position] = None
+    if _COMPARING_PATTERN.search(scorer.question):
+        for position, row in rows.items():
+            if superlative.text.lower() not in row.text.lower():
+                marked_rows.setdefault(position, None)
+    return marked_rows
+
+
+def _build_compared_rows(
+    passages: Sequence[Passage], positions: Iterable[SnippetPosition], compared: Mapping[str, ComparedDocument]
+) -> dict[SnippetPosition, ComparedRow]:
+    """Return the table rows and list items among the snippets at ``positions``, by position.
+
+    ``compared`` has documents by key. A row of any other document is a table of its own, so it is not compared.
+    """
+    rows: dict[SnippetPosition, ComparedRow] = {}
     for position in positions:
         snippet = get_snippet(passages, position)
         if snippet.kind in ("table", "item"):
             passage = passages[position.passage_index]
             document = compared.get(passage.document)
+            table = position if document is None else _identify_table(passage, position, document.table)
             labels = " ".join([passage.document, *passage.list_labels(position.snippet_index)])
-            row_positions.append(position)
-            rows.append(
-                ComparedRow(
-                    position if document is None else _identify_table(passage, position, document.table),
-                    snippet.labeled_text,
-                    labels,
-                )
-            )
-    marked_texts = mark_extremes(rows, superlative, scorer.stem)
-    for index in marked_texts:
-        document = compared.get(passages[row_positions[index].passage_index].document)
-        if document is not None and not document.can_be_extreme:
-            marked_texts[index] = None
-    if _COMPARING_PATTERN.search(scorer.question):
-        for index, row in enumerate(rows):
-            if superlative.text.lower() not in row.text.lower():
-                marked_texts.setdefault(index, None)
-    return {row_positions[index]: text for index, text in marked_texts.items()}
+            rows[position] = ComparedRow(table, snippet.labeled_text, labels)
+    return rows
 
 
 def _identify_table(passage: Passage, position: SnippetPosition, table: Hashable) -> Hashable:
