@@ -35,8 +35,8 @@ def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
     """Return the vectors of the chunks of a graph, in its order, shape (chunks, dimension)."""
     vectors = np.empty((len(graph.chunks), state.settings.dimension), np.float32)
     for first in range(0, len(vectors), _BATCH_SIZE):
-        records = state.chunks.get_many(graph.chunks[first : first + _BATCH_SIZE].tolist())
-        vectors[first : first + _BATCH_SIZE] = state.vectors.gather([(record.block, record.row) for record in records])
+        locations = state.chunks.get_vector_locations(graph.chunks[first : first + _BATCH_SIZE].tolist())
+        vectors[first : first + _BATCH_SIZE] = state.vectors.gather(locations)
     return vectors
 
 

@@ -422,8 +422,7 @@ class Topics:
         """
         if not self._newer_chunks or not len(self):
             return {}
-        records = self._state.chunks.get_many(self._newer_chunks)
-        vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
+        vectors = self._state.vectors.gather(self._state.chunks.get_vector_locations(self._newer_chunks))
         nearest_chunks = (
             self._scan_nearest_older(vectors)
             if len(vectors) > _MAX_SEARCHES
