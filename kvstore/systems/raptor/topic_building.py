@@ -332,27 +332,25 @@ def _find_second_topics(
     nearest one with the same parent (in ``coarser_level``). The chunk's cosine with the other topic is at least its
     cosine with its own topic minus ``soft``.
     """
-    pairs: list[tuple[int, int]] = []
+    pairs: list[IntArray] = [np.empty((0, 2), np.int64)]
     for parent in range(len(coarser_level)):
-        members = coarser_level.members[parent].tolist()
-        if len(members) < 2:
+        topics = coarser_level.members[parent]
+        if len(topics) < 2:
             continue
-        centroids = np.array([_compute_centroid(vectors[finest_level.item_indexes[member]]) for member in members])
+        centroids = np.array(
+            [_compute_centroid(vectors[finest_level.item_indexes[topic]]) for topic in topics.tolist()]
+        )
         chunk_indexes = coarser_level.item_indexes[parent]
-        # Rounded, so that the last bits, which depend on the order of the chunks, decide nothing.
+        # The cosine of each chunk (row) with each topic (column). Rounded, so that the last bits, which depend on the
+        # order of the chunks, decide nothing.
         cosines = np.rint((vectors[chunk_indexes] @ centroids.T) * _COSINE_STEPS) / _COSINE_STEPS
-        own_indexes = {
-            chunk_index: index
-            for index, member in enumerate(members)
-            for chunk_index in finest_level.item_indexes[member].tolist()
-        }
-        for chunk_index, chunk_cosines in zip(chunk_indexes.tolist(), cosines, strict=True):
-            own_index = own_indexes[chunk_index]
-            is_own = np.arange(len(members)) == own_index
-            second_index = int(np.argmax(np.where(is_own, -np.inf, chunk_cosines)))
-            if chunk_cosines[second_index] >= chunk_cosines[own_index] - soft:
-                pairs.append((members[second_index], chunk_index))
-    return np.array(pairs, np.int64).reshape(-1, 2)
+        rows, own_columns = np.arange(len(chunk_indexes)), np.searchsorted(topics, finest_level.labels[chunk_indexes])
+        own_cosines = cosines[rows, own_columns]
+        cosines[rows, own_columns] = -np.inf  # so that the nearest topic is another one
+        nearest_columns = cosines.argmax(axis=1)
+        is_near = cosines[rows, nearest_columns] >= own_cosines - soft
+        pairs.append(np.column_stack((topics[nearest_columns], chunk_indexes))[is_near])
+    return np.concatenate(pairs)
 
 
 def _compute_centroid(vectors: Matrix) -> npt.NDArray[np.float64]:
