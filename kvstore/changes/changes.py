@@ -119,6 +119,7 @@ class Changes:
         self._introduce_names(pending, names)
         ids = self._write_names(names, linker)
         self._write_new(pending, ids, context, names)
+        self._count_tree_links(linker)
         self._update_structures(linker)
         # Most terms occur in every batch. So while linking is deferred, postings are buffered across batches, and
         # written only when a flush is due.
@@ -130,25 +131,29 @@ class Changes:
     def _write_new(
         self, pending: PendingChanges, ids: Mapping[str, int], context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Write and link the new documents, facts, derived parts and records of files; count new links of trees.
+        """Write and link the new documents and facts, and write the new derived parts and records of files.
 
         ``ids`` has the entities of the names that they make known, by key (normal form). ``names`` has the slots of
         these entities; a slot counts the statements that make a name known with one spelling and kind.
         """
-        linker = context.linker
         for new_document in pending.new_documents:
-            self._add_document(new_document, ids, names, linker)
+            self._add_document(new_document, ids, names, context.linker)
         for fact, key, value in pending.list_stated_facts():
             if value is not None:
                 fact.put(context, ids, key, value)
                 self._update_fact_links(fact, key, value, context, change=1)
         for key, parts in pending.parts.items():
             self._contents.replace_parts(key, parts)
-        # Decide which edges are accepted in trees with many changes, and count the accepted edges between entities.
-        for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
-            linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
         for file in pending.files:
             IngestedFileWriter(self._view).put(file, self.documents)
+
+    def _count_tree_links(self, linker: Linker) -> None:
+        """Report the changed numbers of accepted tree edges between entities to ``linker``, as links of entities.
+
+        In trees with many changes, the accepted edges are decided only now.
+        """
+        for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
+            linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
 
     def _change_metadata(self, key: str, change: MetadataChange, linker: Linker) -> None:
         """Replace the metadata of a stored document, and report the change to the derived structures.

@@ -181,13 +181,7 @@ class RayEngine:
             derivations = [
                 (derivation.name, dict(derivation.options)) for derivation in list_maintained_derivations(state.lmdb)
             ]
-            digests: dict[str, bytes] = {}
-            for _, _, source in task:
-                ingested_file = state.ingested_files.get(source.location)
-                for key in (source.key, *(ingested_file.documents if ingested_file else ())):
-                    record = state.documents.find_by_key(key)
-                    if record is not None:
-                        digests[key] = record.digest
+            digests = _read_digests(state, task)
         signatures: dict[str, tuple[int, int]] = {}
         contents: dict[str, bytes] = {}
         sent_task: WorkerTask = []
@@ -373,6 +367,18 @@ class _SentContext:
             if signature != tuple(self._signatures[source.path]):
                 raise FileNotFoundError(source.path)
         return content
+
+
+def _read_digests(state: State, task: WorkerTask) -> dict[str, bytes]:
+    """Return the digests of the stored documents of a task's files, by document key."""
+    digests: dict[str, bytes] = {}
+    for _, _, source in task:
+        ingested_file = state.ingested_files.get(source.location)
+        for key in (source.key, *(ingested_file.documents if ingested_file else ())):
+            record = state.documents.find_by_key(key)
+            if record is not None:
+                digests[key] = record.digest
+    return digests
 
 
 def _compute_signature(path: str) -> tuple[int, int]:
