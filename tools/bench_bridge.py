@@ -109,12 +109,14 @@ def iter_copies(question_set: QuestionSet, vectors: Matrix, num_copies: int) -> 
         ending = "" if copy == 0 else "q" + chr(ord("a") + copy % 26) + "x" * (copy // 26)
         for passage, vector in zip(question_set.passages, vectors, strict=True):
             title, text = (alter_capitalized_words(passage.get(part) or "", ending) for part in ("title", "text"))
-            if copy:
-                noisy = vector + NOISE * generator.standard_normal(len(vector)).astype(np.float32) / np.sqrt(
-                    len(vector)
-                )
-                vector = noisy / np.linalg.norm(noisy)
-            yield f"{copy}/{passage['id']}", title, text, vector
+            yield f"{copy}/{passage['id']}", title, text, add_noise(vector, generator) if copy else vector
+
+
+def add_noise(vector: Matrix, generator: np.random.Generator) -> Matrix:
+    """Return a unit vector with noise of the length NOISE, normalized again."""
+    noise = generator.standard_normal(len(vector)).astype(np.float32)
+    noisy: Matrix = vector + NOISE * noise / np.sqrt(len(vector))
+    return noisy / np.linalg.norm(noisy)
 
 
 def alter_capitalized_words(text: str, ending: str) -> str:

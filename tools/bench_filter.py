@@ -48,6 +48,11 @@ CALLS = 20_000
 ADDRESSES, MAX_ADDRESSES = 12, 10
 #: The maximum number of words of a name that is recognized in a text.
 MAX_NAME_WORDS = 6
+#: The query in SQLite that corresponds to a lookup in the filter, with a name and the number of addresses.
+SQLITE_QUERY = (
+    "SELECT n.entity, n.count, n.temperature, a.address FROM names n JOIN addresses a ON a.entity = n.entity "
+    "WHERE n.key = ? ORDER BY a.address LIMIT ?"
+)
 #: The number of names of the small stores.
 SMALL = 10_000
 #: The sizes at which the bytes per entity are measured, as multiples of ``--items``.
@@ -104,14 +109,14 @@ def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
         yield start, names[start : start + BATCH]
 
 
-def load_filter(path: Path, names: list[str], durability: str = "full") -> float:
+def load_filter(path: Path, names: list[str]) -> float:
     """Fill the filter of a new store with names, in transactions of BATCH names; return the seconds.
 
     Entity i + 1 has the name with the index i, and the single address i.
     """
     addresses = [np.array([index], np.uint64) for index in range(len(names))]
     started = perf_counter()
-    with Environment.open(path, durability=durability, buffered_tables=get_buffered_tables()) as environment:
+    with Environment.open(path, durability="full", buffered_tables=get_buffered_tables()) as environment:
         for start, batch in iter_batches(names):
             with environment.write() as transaction:
                 filter_ = EntityFilter(transaction, hash_seed=SEED)
@@ -246,22 +251,9 @@ def measure_calls(folder: Path, environment: Environment, names: list[str]) -> d
     for name in called_names:
         addresses_by_name[name] = np.union1d(addresses_by_name[name], np.array([index_by_name[name]], np.uint64))
     sqlite = build_sqlite_store(folder / "sqlite", names, addresses_by_name)
-    query = (
-        "SELECT n.entity, n.count, n.temperature, a.address FROM names n JOIN addresses a ON a.entity = n.entity "
-        "WHERE n.key = ? ORDER BY a.address LIMIT ?"
-    )
     with environment.snapshot() as reading:
         filter_ = EntityFilter(reading, hash_seed=SEED)
-        name = called_names[0]
-        filter_result, sqlite_rows = (
-            filter_.lookup(name, MAX_ADDRESSES),
-            sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall(),
-        )
-        assert filter_result is not None
-        entry = filter_result[0]
-        assert [
-            (entry.entity, entry.count, entry.temperature, address) for address in filter_result[1].tolist()
-        ] == sqlite_rows
+        check_equal_results(filter_, sqlite, called_names[0])
 
         def call_filter() -> None:
             """Look up each name with a separate call."""
@@ -271,12 +263,21 @@ def measure_calls(folder: Path, environment: Environment, names: list[str]) -> d
         def call_sqlite() -> None:
             """Run a query of SQLite for each name."""
             for name in called_names:
-                sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall()
+                sqlite.execute(SQLITE_QUERY, (name, MAX_ADDRESSES)).fetchall()
 
         seconds = time_in_turns(call_filter, call_sqlite)
     sqlite.close()
     filter_us, sqlite_us = (value / len(called_names) * 1e6 for value in seconds)
     return {"lookup_call_us": filter_us, "sqlite_call_us": sqlite_us}
+
+
+def check_equal_results(filter_: EntityFilter, sqlite: sqlite3.Connection, name: str) -> None:
+    """Raise AssertionError if the filter and SQLite return different values for a name."""
+    filter_result = filter_.lookup(name, MAX_ADDRESSES)
+    assert filter_result is not None
+    entry, addresses = filter_result
+    filter_rows = [(entry.entity, entry.count, entry.temperature, address) for address in addresses.tolist()]
+    assert filter_rows == sqlite.execute(SQLITE_QUERY, (name, MAX_ADDRESSES)).fetchall()
 
 
 def measure_growth_of_lookups(

@@ -215,23 +215,28 @@ def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str
         for step, step_figures in steps.items():
             for name, value in step_figures.items():
                 figures[f"{step}_{name}" if name in ("memory_mb", "anonymous_mb") else name] = value
-        parts = [part for part in progress.load_parts() if previous_count <= part["part"] * PARAGRAPHS_PER_PART < count]
-        chunks = sum(part["chunks"] for part in parts)
-        if "load" in steps and chunks:
-            bytes_written, index_written = (sum(part[name] for part in parts) for name in ("written", "index_written"))
-            all_parts = [part for part in progress.load_parts() if part["part"] * PARAGRAPHS_PER_PART < count]
-            figures |= {
-                "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
-                "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,
-                "load_written_kb": bytes_written / chunks / 1000,
-                "load_written_data_kb": (bytes_written - index_written) / chunks / 1000,
-                "load_memory_mb": max(part["memory_mb"] for part in all_parts),
-            }
+        all_parts = [part for part in progress.load_parts() if part["part"] * PARAGRAPHS_PER_PART < count]
+        parts = [part for part in all_parts if previous_count <= part["part"] * PARAGRAPHS_PER_PART]
+        if "load" in steps and any(part["chunks"] for part in parts):
+            figures |= _compute_load_figures(parts)
+            figures["load_memory_mb"] = max(part["memory_mb"] for part in all_parts)
             if figures["index_mb"]:
                 figures["index_ratio"] = sum(part["index_written"] for part in all_parts) / figures["index_mb"] / 1e6
         figures_by_size[str(count)] = figures
         previous_count = count
     return figures_by_size
+
+
+def _compute_load_figures(parts: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the times and written bytes of loading some parts, per chunk."""
+    chunks = sum(part["chunks"] for part in parts)
+    bytes_written, index_written = (sum(part[name] for part in parts) for name in ("written", "index_written"))
+    return {
+        "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
+        "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,
+        "load_written_kb": bytes_written / chunks / 1000,
+        "load_written_data_kb": (bytes_written - index_written) / chunks / 1000,
+    }
 
 
 def print_table(figures: dict[str, dict[str, Any]]) -> None:

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -61,13 +61,21 @@ Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
+class QuestionLabels(NamedTuple):
+    """The names of a store, of a group of questions, and of the data sets that the store and the questions are from."""
+
+    store: str
+    questions: str
+    set: str
+    question_set: str
+
+
 @dataclass(frozen=True)
 class QuestionFeatures:
     """One question asked of one store, and the features of its confidence by name.
 
-    ``questions`` names the group of the question in the report. ``set`` is the data set of the store, and
-    ``question_set`` that of the question. ``is_withheld`` is True if the documents with the answer were excluded from
-    the search.
+    For the first four fields, see :class:`QuestionLabels`. ``is_withheld`` is True if the documents with the answer
+    were excluded from the search.
     """
 
     store: str
@@ -193,7 +201,7 @@ def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> li
         for questions in other_store.own_sets:
             interval = 1 if is_own else max(1, len(questions.questions) // _MAX_FOREIGN_QUESTIONS)
             for index, question in enumerate(questions.questions[::interval]):
-                labels = (asked_store.name, questions.name, asked_store.origin, other_store.origin)
+                labels = QuestionLabels(asked_store.name, questions.name, asked_store.origin, other_store.origin)
                 all_features.append(
                     compute_features(asked_store.store, labels, question.text, is_own, is_tuning=index % 2 == 0)
                 )
@@ -222,7 +230,7 @@ def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedSt
         rows = read_json_lines(questions_file)
         for index, question in enumerate(sorted(rows, key=lambda question: question["answer"] is None)):
             kind = "questions" if question["answer"] else "questions on what is not there"
-            labels = (notes_folder.name, kind, notes_folder.name, notes_folder.name)
+            labels = QuestionLabels(notes_folder.name, kind, set=notes_folder.name, question_set=notes_folder.name)
             all_features.append(
                 compute_features(
                     store, labels, question["question"], is_own=question["answer"] is not None, is_tuning=index % 2 == 0
@@ -250,25 +258,19 @@ def ask_small_store(folder: Path, sets: Sequence[QuestionSet], store_index: int)
     question_set = sets[store_index % len(sets)]
     # The stores take questions from different parts of the set.
     question = question_set.questions[(store_index * 7) % len(question_set.questions)]
-    gold_indexes = [
-        passage_index for passage_index, passage in enumerate(question_set.passages) if passage["id"] in question.gold
-    ]
-    # The other passages are neighbors of the first gold one, from three before it.
-    following = range(max(0, gold_indexes[0] - 3), len(question_set.passages))
-    indexes = list(dict.fromkeys([*gold_indexes, *following]))[:_NUM_SMALL_STORE_PASSAGES]
-    stored_keys = {question_set.passages[passage_index]["id"] for passage_index in indexes}
+    passages = _select_passages(question_set, question.gold)
+    stored_keys = {passage["id"] for passage in passages}
     all_features = []
     with kvstore.open(folder / f"small-{store_index}") as store:
         if not store.keys(limit=1):
             with store.transaction() as transaction:
-                for passage_index in sorted(indexes):
-                    passage = question_set.passages[passage_index]
+                for passage in passages:
                     transaction.put(passage["id"], passage["text"], title=passage.get("title"))
         interval = max(1, len(question_set.questions) // _MAX_SMALL_STORE_QUESTIONS)
         for question_index, other in enumerate([question, *question_set.questions[::interval]]):
             if other.gold <= stored_keys or other.gold.isdisjoint(stored_keys):
                 is_own = other.gold <= stored_keys
-                labels = ("small", question_set.name, question_set.name, question_set.name)
+                labels = QuestionLabels("small", question_set.name, question_set.name, question_set.name)
                 all_features.append(
                     compute_features(
                         store, labels, other.text, is_own, is_tuning=(question_index + store_index) % 2 == 0
@@ -277,9 +279,17 @@ def ask_small_store(folder: Path, sets: Sequence[QuestionSet], store_index: int)
     return all_features
 
 
+def _select_passages(question_set: QuestionSet, gold: frozenset[str]) -> list[dict[str, Any]]:
+    """Return _NUM_SMALL_STORE_PASSAGES passages in order: the gold ones, and those from three before the first on."""
+    gold_indexes = [index for index, passage in enumerate(question_set.passages) if passage["id"] in gold]
+    following = range(max(0, gold_indexes[0] - 3), len(question_set.passages))
+    indexes = list(dict.fromkeys([*gold_indexes, *following]))[:_NUM_SMALL_STORE_PASSAGES]
+    return [question_set.passages[index] for index in sorted(indexes)]
+
+
 def compute_features(
     store: kvstore.Store,
-    labels: tuple[str, str, str, str],
+    labels: QuestionLabels,
     text: str,
     is_own: bool,
     is_tuning: bool,
@@ -287,8 +297,7 @@ def compute_features(
 ) -> QuestionFeatures:
     """Search a store for the question ``text``, and return the features of the confidence of an answer.
 
-    ``labels`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of the result; ``where`` restricts
-    the search.
+    ``where`` restricts the search.
     """
     _, confidence = store.weigh(text, where=where)
     feature_names = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
@@ -387,8 +396,8 @@ def _compute_question_weights(questions: Sequence[QuestionFeatures], is_selected
         ]
     )
     is_own = np.array([question.is_own for question in questions], bool)
-    for has_outcome in (~is_own, is_own):
-        question_weights[has_outcome] /= question_weights[has_outcome].sum()
+    for is_in_half in (~is_own, is_own):
+        question_weights[is_in_half] /= question_weights[is_in_half].sum()
     return question_weights
 
 

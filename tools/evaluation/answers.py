@@ -1,4 +1,5 @@
-"""Measures of how close an answer is to the expected one.
+"""Measures of how close an answer is to the expected one. Questions can also have *spans*, the characters of documents
+that answer; an answer should cite them. An *outcome* has the measures of one question.
 
 In: an answer and the expected text. Out: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004, F measure), BLEU (Papineni et al.
 2002, up to four words, counts of longer runs smoothed by one as by Lin and Och 2004), F1 over words (Rajpurkar et al.

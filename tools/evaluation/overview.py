@@ -81,19 +81,28 @@ def build_overview_rows(
         for system in [*strategies, "beginning"]:
             figures: dict[str, list[float]] = {}
             for num_asked, question in enumerate(questions, 1):
-                for limit in WORD_LIMITS:
-                    started = time.perf_counter()
-                    text = _retrieve_words(store, system, question, limit, scope == "document")
-                    figures.setdefault(f"ms_{limit}w", []).append(1000 * (time.perf_counter() - started))
-                    for name, value in compute_answer_shares(text, question.answers).items():
-                        figures.setdefault(f"{name}_{limit}w", []).append(value)
-                    figures.setdefault(f"read_{limit}w", []).append(len(text.split()))
+                for name, value in _measure_question(store, system, question, scope == "document").items():
+                    figures.setdefault(name, []).append(value)
                 log(f"{folder.name}, {system}: {num_asked} of {len(questions)} questions")
             means = {name: round(statistics.mean(values), 4) for name, values in figures.items()}
             rows.append(
                 {"dataset": folder.name, "scope": scope, "strategy": system, "questions": len(questions), **means}
             )
     return rows
+
+
+def _measure_question(
+    store: kvstore.Store, system: str, question: OverviewQuestion, in_document: bool
+) -> dict[str, float]:
+    """Return the figures of one question for each number of words: time, shares of the answers, and words read."""
+    figures: dict[str, float] = {}
+    for limit in WORD_LIMITS:
+        started = time.perf_counter()
+        text = _retrieve_words(store, system, question, limit, in_document)
+        figures[f"ms_{limit}w"] = 1000 * (time.perf_counter() - started)
+        figures |= {f"{name}_{limit}w": share for name, share in compute_answer_shares(text, question.answers).items()}
+        figures[f"read_{limit}w"] = len(text.split())
+    return figures
 
 
 def compute_answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:

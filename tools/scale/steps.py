@@ -176,17 +176,9 @@ def measure_opening(store: Path) -> Figures:
 def measure_replacement(store: Path, paragraphs: int) -> Figures:
     """Return the times and written bytes of replacing documents, one per commit.
 
-    The documents are from six parts that are evenly spread over the store. The cost of work that kvstore defers until
-    the store is closed is divided among the documents.
+    The cost of work that kvstore defers until the store is closed is divided among the documents.
     """
-    vocabulary = made_documents.generate_vocabulary()
-    last_part = paragraphs // made_documents.PARAGRAPHS_PER_PART - 1
-    parts = sorted({round(share * last_part / 5) for share in range(6)})
-    documents_per_part = NUM_REPLACED // len(parts)
-    documents = []
-    for part in parts:
-        part_documents = list(made_documents.generate_part(part, vocabulary))
-        documents += part_documents[:: len(part_documents) // documents_per_part][:documents_per_part]
+    documents = _select_documents(paragraphs)
     with kvstore.open(store) as opened_store:
         seconds_before, written_before, times = get_processor_seconds(), get_bytes_written().by_calls, []
         for document in documents:
@@ -204,6 +196,19 @@ def measure_replacement(store: Path, paragraphs: int) -> Figures:
         "replace_ms": 1000 * (get_processor_seconds() - seconds_before) / len(documents),
         "replace_written_kb": (get_bytes_written().by_calls - written_before) / len(documents) / 1000,
     }
+
+
+def _select_documents(paragraphs: int) -> list[dict[str, str | int]]:
+    """Return NUM_REPLACED documents of six parts that are evenly spread over a store of ``paragraphs`` paragraphs."""
+    vocabulary = made_documents.generate_vocabulary()
+    last_part = paragraphs // made_documents.PARAGRAPHS_PER_PART - 1
+    parts = sorted({round(share * last_part / 5) for share in range(6)})
+    documents_per_part = NUM_REPLACED // len(parts)
+    documents: list[dict[str, str | int]] = []
+    for part in parts:
+        part_documents = list(made_documents.generate_part(part, vocabulary))
+        documents += part_documents[:: len(part_documents) // documents_per_part][:documents_per_part]
+    return documents
 
 
 def measure_check(store: Path) -> Figures:
