@@ -1,4 +1,4 @@
-"""A snapshot: one state of a store, held open.
+"""A snapshot: one state of a store (its content after one commit), held open.
 
 In: a session of an open store. On disk: nothing is written; pages of the state are not reused while the snapshot is
 open. Out: the reading methods on that state.

@@ -1,6 +1,6 @@
-"""The registries of systems, strategies and kinds of index, by name; their packages are imported on first use.
-A *manifest* names what a system contains. A *structure* is derived data that every commit updates, a *derivation*
-computes data from one document alone, and a *fact* is stated by a user or a model.
+"""Registries of systems, strategies and kinds of index, by name; their packages are imported on first use.
+A *manifest* names what a system contains. A *structure* is derived data that every commit updates. A *derivation*
+computes data from one document alone. A *fact* is stated by a user or a model.
 
 A system is a package whose ``system`` module contains ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its
 manifest in this module lists the names and versions that are needed before that module is imported. A process that

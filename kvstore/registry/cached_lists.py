@@ -1,4 +1,4 @@
-"""Caches of the lists that are computed from the registries.
+"""Caches of the lists that are computed from the registries of systems, strategies and indexes.
 
 In: functions without arguments. Out: functions that compute their result again only after the registries changed.
 """

@@ -1,4 +1,4 @@
-"""A document cut into chunks, as derivations read it, which compute data from one document alone.
+"""A document cut into chunks, as read by derivations, which compute data from one document alone.
 A *section* is the text below a heading. A *fact* is stated about the document by a user or a model, such as a triple.
 
 In: an extracted document, or the record of a stored one. Out: the same :class:`ChunkedText` for both, so a derivation

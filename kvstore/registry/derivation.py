@@ -1,6 +1,6 @@
-"""The derivations of a store. Each computes a *part*, data with texts that get vectors, from one document alone.
+"""The derivations of a store. A derivation computes a *part* from one document alone: data with texts to embed.
 Every store keeps the derivations of systems; CREATE INDEX adds the derivation of an index. A *label* is the name of a
-derivation with its options: the key of its parts and of their new vectors.
+derivation with its options, the key of its parts and of their new vectors.
 
 The derivations of a store are the derivations that every store keeps, and the derivations that CREATE INDEX added. In:
 a state of the store. Out: each derivation with the options of its index, and the documents that have its parts.

@@ -1,5 +1,5 @@
 """Strategies (methods of retrieval) of installed packages, from the entry points ``kvstore.strategies``.
-A *plugin* is one such entry point, and the *package* is the one that declares it.
+A *plugin* is one such entry point; its *package* is the package that declares it.
 
 In: the object of an entry point: a class, or a function without arguments, that makes a
 :class:`~kvstore.retrieval.query.Strategy` with the entry point's name. Out: a strategy whose failures are errors that

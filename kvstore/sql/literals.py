@@ -1,6 +1,6 @@
-"""Values of the language and their literals.
+"""Values of the language (text, numbers, true, false, NULL, bytes) and their literals, such as ``'it''s'``.
 
-In: text, numbers, true, false, NULL, bytes; names. Out: the literal of a value in a statement, which is parsed back to
+In: a value or a name. Out: the literal of a value in a statement, which is parsed back to
 the same value. Every value has a literal.
 """
 

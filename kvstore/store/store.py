@@ -1,4 +1,4 @@
-"""The store: one directory, opened in-process.
+"""The store: one directory, opened in-process. The class Store adds statements of the language to Database.
 
 In: a path. Out: a :class:`Store`, with every reading method on the last commit, changes as transactions, and the
 language. Heavy components are loaded on first use: the embedder with the first text to embed, the parser with the
