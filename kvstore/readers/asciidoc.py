@@ -198,13 +198,13 @@ class _AsciiDocParser:
             is_title = level == 1 and not blocks
             blocks.append(make_heading(level, self._render_inline(heading["title"], plain=True)))
             return self._parse_header(lines, start + 1) if is_title else start + 1
-        if match := _TABLE_PATTERN.match(line):
+        if match := _TABLE_PATTERN.match(line):  # |===
             end = find_line(lines, start + 1, line.__eq__)
             blocks += self._parse_table(lines[start + 1 : end], match[1], attributes, depth)
             return end + 1
-        if match := _DELIMITER_PATTERN.match(line):
+        if match := _DELIMITER_PATTERN.match(line):  # ----
             return self._parse_delimited(lines, start, match, depth, attributes, blocks)
-        if match := _BLOCK_MACRO_PATTERN.match(line):
+        if match := _BLOCK_MACRO_PATTERN.match(line):  # image::pump.png[The pump]
             # The first attribute of an image, if it has no name, is its alternative text.
             alternative = match["attributes"].split(",")[0].strip(' "') if match["name"] == "image" else ""
             if alternative and "=" not in alternative:
@@ -216,7 +216,7 @@ class _AsciiDocParser:
             block, end = self._parse_list(lines, start, depth)
             blocks.append(block)
             return end
-        if _TERM_PATTERN.match(line) and "://" not in line.split("::")[0]:
+        if _TERM_PATTERN.match(line) and "://" not in line.split("::")[0]:  # "pump:: a machine", and no URL before ::
             block, end = self._parse_definition_list(lines, start, depth)
             blocks.append(block)
             return end

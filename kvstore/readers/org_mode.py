@@ -118,22 +118,22 @@ class _OrgParser:
         if heading_match is not None:
             builder.add_blocks(*_iter_heading_blocks(len(heading_match["stars"]), heading_match["title"]))
             return start + 1
-        if begin := _BEGIN_PATTERN.match(line):
+        if begin := _BEGIN_PATTERN.match(line):  # #+begin_src
             return self._parse_delimited(lines, start, begin, depth, builder)
-        if keyword := _KEYWORD_PATTERN.match(line):
+        if keyword := _KEYWORD_PATTERN.match(line):  # #+TITLE: Tea
             self._process_keyword(keyword["name"].lower(), keyword["value"].strip(), builder)
             return start + 1
         if line.lstrip().startswith(("# ", "#+")) or line.strip() == "#":  # a comment
             return start + 1
-        if _DRAWER_PATTERN.match(line):
+        if _DRAWER_PATTERN.match(line):  # :PROPERTIES:
             return _find_drawer_end(lines, start)
-        if _TABLE_PATTERN.match(line):
+        if _TABLE_PATTERN.match(line):  # | tea | green |, or a rule: |-----+-------|
             end = find_line(lines, start, lambda other: not _TABLE_PATTERN.match(other))
             rows = [_split_cells(row) for row in lines[start:end] if not _RULE_PATTERN.match(row)]
             if rows:
                 builder.add_blocks(make_table(rows[0], rows[1:]))
             return end
-        if _FIXED_WIDTH_PATTERN.match(line):
+        if _FIXED_WIDTH_PATTERN.match(line):  # : a code line
             end = find_line(lines, start, lambda other: not _FIXED_WIDTH_PATTERN.match(other))
             code_lines = [code_line.strip().removeprefix(":").removeprefix(" ") for code_line in lines[start:end]]
             builder.add_blocks(make_code_block("\n".join(code_lines)))

@@ -304,7 +304,7 @@ def _choose_separator(
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.cells) > 1:
         return None
     if _CLAUSE_START_PATTERN.match(line.text) and _CLAUSE_END_PATTERN.search(previous.text):
-        return None
+        return None  # "4.2 The tenant", below the end of a sentence
     # A line of the usual length, or with a hyphen at its end, usually continues; a short line ends its paragraph.
     is_full = (
         len(previous.text) >= _SHORT_LINE_SHARE * layout.usual_length

@@ -364,9 +364,9 @@ class _RestructuredTextParser:
             return prepend_term(label, inner_blocks) if inner_blocks else [make_paragraph(label)]
         if name in _TABLE_DIRECTIVES:
             return self._parse_table_directive(name, argument, body, fields, depth)
-        if name in _TEXTLESS_DIRECTIVES:
+        if name in _TEXTLESS_DIRECTIVES:  # such as image and toctree
             return [make_image(fields["alt"])] if "alt" in fields else []
-        if name in _CONTENT_DIRECTIVES:
+        if name in _CONTENT_DIRECTIVES:  # such as sidebar and figure
             title = "" if name in ("figure", "only", "ifconfig", "class", "container") else argument
             title_blocks = [make_paragraph(self._render_inline(title))] if title else []
             return title_blocks + self.parse_blocks(body, depth + 1)

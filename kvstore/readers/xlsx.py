@@ -175,6 +175,7 @@ def _parse_number_format(number_format: str) -> _NumberFormat:
     """Return the unit and the minimum digits of a number format of Excel; empty parts for a format without any."""
     # The formats of negative numbers and of zero follow after semicolons.
     positive_format = _LAYOUT_PATTERN.sub("", number_format[:_MAX_FORMAT].partition(";")[0])
+    # Currencies and escaped characters get quotes: [$€-407] becomes "€".
     quoted_format = _ESCAPED_PATTERN.sub(r'"\1"', _CURRENCY_PATTERN.sub(r'"\1"', positive_format))
     match = _NUMBER_PATTERN.fullmatch(quoted_format)
     if match is None:
