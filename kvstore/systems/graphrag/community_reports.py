@@ -86,14 +86,19 @@ def build_title(names: Iterable[str]) -> str:
     return ", ".join(title_names)
 
 
-def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:
-    """Return the texts of spans, in order, each on one line; reads all spans of a document together."""
+def read_slices(documents: Documents, slices: Sequence[tuple[int, int, int]]) -> list[str]:
+    """Return the text of each slice (document, start, end), in order; reads all slices of a document together."""
     ranges: dict[int, list[tuple[int, int]]] = {}
-    for span in spans:
-        ranges.setdefault(span.document, []).append((span.start, span.end))
-    # The texts of a document are in the order of its spans.
+    for document, start, end in slices:
+        ranges.setdefault(document, []).append((start, end))
+    # The texts of a document are in the order of its slices.
     texts_by_document = {document: iter(texts) for document, texts in documents.read_text_slices(ranges).items()}
-    texts = (next(texts_by_document[span.document]) for span in spans)
+    return [next(texts_by_document[document]) for document, _, _ in slices]
+
+
+def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:
+    """Return the texts of spans, in order, each on one line."""
+    texts = read_slices(documents, [(span.document, span.start, span.end) for span in spans])
     return [" ".join(text.split()) for text in texts]
 
 

@@ -24,6 +24,7 @@ from ...retrieval.ordered_addresses import sort_nodes
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 from ...structures.vectors.vectors import Vector
+from .community_reports import read_slices
 from .report_hits import require_communities
 
 
@@ -185,12 +186,6 @@ class ChunkTextsRequest(ReadRequest[list[str]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[str]:
-        """Return the texts of the chunks, in order; reads all chunks of a document together."""
+        """Return the texts of the chunks, in order."""
         records = state.chunks.get_many(self.chunks)
-        ranges_by_document: dict[int, list[tuple[int, int]]] = {}
-        for record in records:
-            ranges_by_document.setdefault(record.document, []).append((record.start, record.end))
-        slices_by_document = state.documents.read_text_slices(ranges_by_document)
-        # The slices of a document are in the order of its ranges.
-        texts = {document: iter(slices) for document, slices in slices_by_document.items()}
-        return [next(texts[record.document]) for record in records]
+        return read_slices(state.documents, [(record.document, record.start, record.end) for record in records])

@@ -23,6 +23,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ..graphrag.entity_graph import MIN_NODE_CHUNKS, build_mention_graph
 from .ordered_chunks import EntitySentences, OrderedChunks
+from .topic_building import compute_centroid
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,5 @@ def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> 
     """
     centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
     for centroid, leaf in zip(centroids, leaves, strict=True):
-        total = vectors[leaf.chunk_indexes].astype(np.float64).sum(axis=0)
-        centroid[:] = total / max(np.sqrt((total * total).sum()), 1e-12)  # not 0, because it is a divisor
+        centroid[:] = compute_centroid(vectors[leaf.chunk_indexes])
     return centroids

@@ -337,9 +337,7 @@ def _find_second_topics(
         topics = coarser_level.members[parent]
         if len(topics) < 2:
             continue
-        centroids = np.array(
-            [_compute_centroid(vectors[finest_level.item_indexes[topic]]) for topic in topics.tolist()]
-        )
+        centroids = np.array([compute_centroid(vectors[finest_level.item_indexes[topic]]) for topic in topics.tolist()])
         chunk_indexes = coarser_level.item_indexes[parent]
         # The cosine of each chunk (row) with each topic (column). Rounded, so that the last bits, which depend on the
         # order of the chunks, decide nothing.
@@ -353,7 +351,7 @@ def _find_second_topics(
     return np.concatenate(pairs)
 
 
-def _compute_centroid(vectors: Matrix) -> npt.NDArray[np.float64]:
+def compute_centroid(vectors: Matrix) -> npt.NDArray[np.float64]:
     """Return the centroid of vectors, scaled to unit length; the centroid of opposite vectors is 0."""
     total = vectors.astype(np.float64).sum(axis=0)
     centroid: npt.NDArray[np.float64] = total / max(np.sqrt((total * total).sum()), 1e-12)  # not 0, as a divisor
