@@ -25,7 +25,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # Set before numpy is loaded, so that a single thread is measured.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
@@ -162,13 +162,11 @@ def compare_searches(
     figures = {name: measure_at_sufficient_ef(search, questions, nearest) for name, search in searches.items()}
     at_20 = measure_at_ef(search_linked, questions, nearest, ef=20)
     unlinked_at_20 = measure_at_ef(search_unlinked, questions, nearest, ef=20)
-    chnsw_us, hnswlib_us = time_searches(
-        [
-            (lambda question, ef: graph.search(question, num_results, ef), figures["chnsw"]["ef"], []),
-            (partial(query_hnswlib_graphs, hnswlib_graphs), figures["hnswlib"]["ef"], hnswlib_graphs),
-        ],
-        questions,
-    )
+    systems = [
+        TimedSystem(lambda question, ef: graph.search(question, num_results, ef), figures["chnsw"]["ef"], []),
+        TimedSystem(partial(query_hnswlib_graphs, hnswlib_graphs), figures["hnswlib"]["ef"], hnswlib_graphs),
+    ]
+    chnsw_us, hnswlib_us = time_searches(systems, questions)
     check_walks(counting_searches)
     return {
         "equal": {
@@ -272,11 +270,16 @@ def measure_at_sufficient_ef(
     return {"ef": ef, **figures}
 
 
-def time_searches(systems: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[float]:
-    """Return the microseconds per question of each system: the best of several rounds in which the systems take turns.
+class TimedSystem(NamedTuple):
+    """A search function of a question and an ef, the ef, and the hnswlib graphs in which it must be set."""
 
-    A system is (search function, ef, the hnswlib graphs in which ef must be set).
-    """
+    search: Callable[[Matrix, int], object]
+    ef: int
+    graphs: list[Any]
+
+
+def time_searches(systems: list[TimedSystem], questions: Matrix) -> list[float]:
+    """Return the microseconds per question of each system: the best of several rounds in which they take turns."""
     best = [float("inf")] * len(systems)
     for _ in range(ROUNDS):
         for index, (search, ef, graphs) in enumerate(systems):

@@ -46,6 +46,7 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         sentences: list[Sentence] = []
         sentence = Sentence()
+        # Of the current multiword token, such as "don't": its last word, and if a space follows the token.
         last_unspaced_index, space_after_unspaced = 0, True
         for line_number, line in enumerate(lines, 1):
             line = line.rstrip("\n")
@@ -70,7 +71,7 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
                     last_unspaced_index, space_after_unspaced = int(columns[0].partition("-")[2]), space_after
                     continue
                 index = int(columns[0])
-                # The words of such a token ("don't") have no space between them; its line says if a space follows.
+                # The words of a multiword token have no space between them.
                 if index < last_unspaced_index:
                     space_after = False
                 elif index == last_unspaced_index:

@@ -55,6 +55,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,17 +131,10 @@ class Training:
         model = self._build(settings).train()
         average.load_state_dict(model.state_dict())
         model.words.weight.requires_grad_(settings.trains_words)
-        # Teachers are trained before the reader, so no step is needed to load them.
+        # Teachers are trained before the reader, so this only loads them.
         loaded_teachers = [(self.train(teacher, num_steps=0, teachers=[]), teacher.left_out) for teacher in teachers]
         optimizer = build_optimizer(model)
-        loader = torch.utils.data.DataLoader(
-            Batches(self._rows, self._tokenizer, settings.seed, settings.left_out),
-            batch_size=None,
-            sampler=range(num_steps),
-            num_workers=self._workers,
-            prefetch_factor=_PREFETCHED_BATCHES if self._workers else None,
-        )
-        for step, batch in enumerate(loader):
+        for step, batch in enumerate(self._make_loader(settings, num_steps)):
             for group in optimizer.param_groups:
                 group["lr"] = _compute_rate(step, num_steps)
             loss = self._compute_loss(model, batch, settings, loaded_teachers)
@@ -152,6 +146,16 @@ class Training:
         figures = self._measurement.measure(self._make_compute(average))
         self.write_figures({**settings._asdict(), "steps": num_steps, **figures})
         return average
+
+    def _make_loader(self, settings: Settings, num_steps: int) -> Iterable[Batch]:
+        """Return the batches of the training, drawn by the worker processes."""
+        return torch.utils.data.DataLoader(
+            Batches(self._rows, self._tokenizer, settings.seed, settings.left_out),
+            batch_size=None,
+            sampler=range(num_steps),
+            num_workers=self._workers,
+            prefetch_factor=_PREFETCHED_BATCHES if self._workers else None,
+        )
 
     def write_figures(self, figures: dict[str, Any]) -> None:
         """Print figures, and append them to ``figures.jsonl``."""
