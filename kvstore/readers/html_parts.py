@@ -32,9 +32,7 @@ _NUMBERING_PATTERN = re.compile(
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 #: The maximum number of digits of a number in an attribute.
 _MAX_DIGITS = 8
-
-
-#: The numbers of items in a ``style`` attribute, and their formats by this name or by the value of ``type``.
+#: The style of numbers in a ``style`` attribute, and the formats of numbers by such a style or by a ``type`` attribute.
 _LIST_STYLE_PATTERN = re.compile(r"\blist-style(?:-type)?\s*:\s*((?:lower|upper)-(?:alpha|latin|roman))", re.IGNORECASE)
 _NUMBER_FORMATS = {
     **dict.fromkeys(("a", "lower-alpha", "lower-latin"), "lowerLetter"),
@@ -133,11 +131,10 @@ class BlockContainer:
 @dataclass
 class HtmlList:
     """An unfinished list or definition list. ``terms`` are the terms whose definition has not been read yet.
-
-    ``number_format`` is a format of :mod:`.list_numbers`.
+    ``next_number`` is the number of the next item (None: it has a bullet), in the format ``number_format`` of Word.
     """
 
-    next_number: int | None  # of the next item; None: a bullet
+    next_number: int | None
     number_format: str
     in_toc: bool  # True in a table of contents
     items: list[ListItem] = field(default_factory=list)
@@ -153,7 +150,7 @@ class HtmlList:
         return html_list
 
     def set_next_number(self, value: str | None) -> None:
-        """Set the number of the next item to an attribute's value, unless that is no number or items have bullets."""
+        """Set the number of the next item to the value of an attribute, if it is a number and items have no bullets."""
         is_number = value is not None and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
         if value is not None and is_number and self.next_number is not None:
             self.next_number = int(value)
