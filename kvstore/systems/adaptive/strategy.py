@@ -343,6 +343,7 @@ def _find_joined_chunks(
 ) -> JoinedChunks:
     """Return the chunks of the names that the triples of the documents of ``best_chunks`` connect to the question.
 
+    ``hybrid`` has the rarity (IDF) of each term in the question, and ``decomposition`` the question without its names.
     Chunks that the query's condition does not allow are omitted.
     """
     remainder_terms = get_informative_terms(decomposition.remainder, query.stem)

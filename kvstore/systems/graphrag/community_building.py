@@ -85,6 +85,7 @@ def _mask_level(node_communities: IntArray, community_levels: IntArray, level: i
     """Return a mask of the nodes whose community is of a level.
 
     ``node_communities`` is the partition of that level, which repeats the coarser communities that it does not split.
+    ``community_levels`` has the level of each community.
     """
     mask: npt.NDArray[np.bool_] = (node_communities != NO_COMMUNITY) & (community_levels[node_communities] == level)
     return mask

@@ -276,7 +276,8 @@ def _build_reports_within(
     """Return reports on ``groups`` (communities, or the chunks in none), of at most ``max_tokens`` tokens in total.
 
     The share of each is proportional to its score times its number of chunks. Tokens that a report leaves unused go to
-    reports with larger shares. A group without a sentence that fits has no report.
+    reports with larger shares. A group without a sentence that fits has no report. ``scoring`` has the chunks in no
+    community.
     """
     community_ids = [group.community for group in groups if group.community is not None]
     chunk_groups, labels = query.reading.fetch(
@@ -401,7 +402,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
 
 
 def _fetch_best_reports(query: Query, scored: ScoredCommunities) -> dict[int, Hit]:
-    """Return reports on the :data:`_NUM_RATED` communities with the highest scores, by community, best first.
+    """Return reports on the :data:`_NUM_RATED` communities in ``scored`` with the highest scores, best first.
 
     A community is omitted if its chunks were deleted, or if its documents do not match the query's condition.
     """

@@ -143,7 +143,7 @@ class _WrittenTriples(WrittenListFact):
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: ModelTexts) -> Iterable[tuple[str, str]]:
-        """Return (name, kind of entity) for each subject and object of the triples, which become entities if unknown.
+        """Return (name, kind of entity) for each subject and object of triples, which become entities if unknown.
 
         The name is spelled as the model wrote it. The kind is always :data:`.TRIPLE_KIND`.
         """

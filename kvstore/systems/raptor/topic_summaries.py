@@ -146,7 +146,7 @@ def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int
 def summarize_from_children(
     chunks: OrderedChunks, draft: TopicDraft, finer_summaries: LevelSummaries, first_id: int
 ) -> None:
-    """Set the summary, the title and the prompt texts of a topic, selected from the summaries of its child topics.
+    """Set the summary, title and prompt texts of a topic (``draft``), selected from the summaries of its child topics.
 
     ``finer_summaries`` are the summaries of the next finer level, whose first topic has the id ``first_id``.
     """
