@@ -3,8 +3,8 @@
 The change buffer is merged, vectors are packed into as few blocks as possible, stale quotes are removed from indexes,
 and the data file is copied without its free pages.
 
-In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
-the store is valid; then a new ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. Obstacles
+In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, each of which
+leaves a valid store; then a new ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. Obstacles
 raise the errors of :meth:`Environment.compact`.
 
 A store that grows in many commits, or is rebuilt, leaves much of its file free, because LMDB never changes a page in

@@ -3,8 +3,8 @@ added, such as a document or an edge. A *derivation* computes data from one docu
 are embedded in a vector space of the derivation.
 
 In: a store whose derived structures are damaged, or were built by the rules of an older format. On disk: one write
-transaction that empties every table and fills it from the state before, so that reading processes see the old store or
-the new one, and a crash leaves the old one. If pages of the data file are damaged, the transaction fills a new data
+transaction that empties every table and fills it from the state before. Reading processes see the old store or the new
+one, and a crash leaves the old one. If pages of the data file are damaged, the transaction fills a new data
 file, and a damaged page loses only its own records. Ids continue and are never reused. Temperatures and vectors are
 kept if they can be read; texts without a vector are embedded again. Out: a :class:`RebuildReport`. A damaged
 fact (:mod:`~kvstore.changes.facts`) or option cannot be rebuilt: it is listed there and removed from the store. The

@@ -139,8 +139,8 @@ class NounPhrases:
 
         The terms are the phrase's ``name``, which is in the singular, and the phrase as written if it differs.
         ``index`` is the index of the main noun. A compound can be a certain term (``is_clear``), or possibly a noun and
-        its verb (``is_verbal``). A phrase that is no compound cannot be a name if it begins with a word such as "run"
-        or "very", or if its noun is a word such as "thing".
+        its verb (``is_verbal``). Any other phrase cannot be a name if it begins with a word such as "run" or "very", or
+        if its noun is a word such as "thing".
         """
         head = self._words[index]
         is_compound = self.is_noun_compound(index)

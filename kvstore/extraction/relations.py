@@ -380,7 +380,7 @@ class _SentenceRelations:
         """Yield the relations that the phrase of the noun at ``index`` states without a verb.
 
         The forms are ``X, Y and other Zs``, ``the Z X``, ``X of Y`` and ``Y's X``. The last two are skipped for a name,
-        for a word that is rather a verb, and for a noun in ``_described_nouns``, whose "of" states its own relation.
+        for a verb tagged as a noun, and for a noun in ``_described_nouns``, whose "of" states its own relation.
         """
         word = self._words[index]
         is_conjunct = word.label == "conj" and word.head >= 0

@@ -287,8 +287,8 @@ class Worker:
         """Process the files of a task and send the results.
 
         ``task`` has the number of each file, the number of its items that the ingesting process already has, and the
-        source. The message ``begin``, with the number of a file, is sent when the file is read, and ``busy`` when items
-        are processed, which can be of several files.
+        source. The message ``begin``, with the number of a file, is sent when the file is read. The message ``busy`` is
+        sent when items are processed; they can be from several files.
         """
         settings = self._job.settings
         delivery: Future[None] | None = None

@@ -157,7 +157,7 @@ def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]
         if value is not None:
             keys.update(_make_value_keys(_TEXT_COLUMN_PREFIXES[name], encode_value(value)))
     metadata_keys = set[bytes]()
-    for key in _iter_metadata_keys(record.meta, ()):
+    for key in _iter_metadata_keys(record.meta, parents=()):
         metadata_keys.add(key)
         if len(metadata_keys) > _MAX_VALUES:
             metadata_keys = {UNINDEXED_KEY}

@@ -4,7 +4,7 @@ chunk has an edge to each entity that it mentions, and the row of an entity the 
 
 In: for a chunk its entities, with the *mention bits* of each edge (counted by :mod:`.rows`); links between entities. On
 disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in the blocks of
-:mod:`~kvstore.structures.filter.block_lists`), ``entity_heads`` (by entity: its *degree*, that is its only chunk, or
+:mod:`~kvstore.structures.filter.block_lists`), ``entity_heads`` (by entity: its *degree*, which is its only chunk or
 the number of its chunks, and if it has links) and ``entity_links`` (entity, other entity, kind → count, in both
 directions). Out: rows as packed arrays, in batches. Counts are stored, and weights are computed per question, since
 rarity changes with every document. Damage raises CorruptionError.

@@ -8,9 +8,9 @@ read from the store in batches and weighted with the counts of this snapshot. Mo
 cost depends on the neighborhood and on the error bound. The result does not depend on internal ids. Start nodes without
 mass, and options out of range, raise InputError.
 
-A walk goes from a chunk to an entity with a probability in proportion to body weight · rarity, from an entity to a
-chunk in proportion to body and heading weight, and from an entity to a linked one in proportion to weight · rarity of
-the other. Rarity is ln(1 + chunks / chunks of the entity), to the power of ``rarity_exponent``. Titles and headings
+The probabilities of the steps of a walk are in proportion to these weights: from a chunk to an entity, body weight ·
+rarity; from an entity to a chunk, body and heading weight; from an entity to a linked one, weight of the link · rarity
+of the other. Rarity is ln(1 + chunks / chunks of the entity), to the power of ``rarity_exponent``. Titles and headings
 lead to their chunks and not away from them: they describe a chunk, and only its text leads on. Dead ends lead back to
 the start nodes.
 """
