@@ -304,7 +304,9 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
 
 
 class _StatedAliases(StatedFact[str, Alias]):
-    """The kind of fact with the aliases and merges that the user added, by the normal form of the alias."""
+    """The kind of fact with the aliases and merges that the user added, by the normal form of the alias. An
+    alias adds another name of an entity; a merge does this for a name that is known already.
+    """
 
     kinds = (ALIAS,)
     name = "alias"

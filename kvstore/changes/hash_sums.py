@@ -24,7 +24,7 @@ Row = TypeVar("Row", bound=Hashable)
 
 
 class HashSums:
-    """The sums of the hashes of the items that belong to many ids.
+    """For each of many ids, the sum of the hashes of its items. Ids with equal items have equal sums, in any order.
 
     Ids below ``size`` take eight bytes each; others are stored in a dictionary.
     """

@@ -68,7 +68,7 @@ class ProcessEngine:
 
 
 class WorkerProcess:
-    """A worker process."""
+    """The ingesting process's handle of a worker process."""
 
     def __init__(self, job: Job, num_threads: int, memory_bytes: int) -> None:
         """Start the process with ``num_threads`` threads for models and at most ``memory_bytes`` of private memory."""

@@ -220,7 +220,7 @@ class RayEngine:
 
 
 class RayWorker:
-    """The ingesting process's handle of an actor."""
+    """The ingesting process's handle of an actor, which is a worker in a process of the cluster."""
 
     def __init__(self, engine: RayEngine, ray: Any, actor: Any) -> None:
         """Watch an actor of ``engine``; ``ray`` is the Ray module."""
