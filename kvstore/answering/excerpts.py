@@ -480,10 +480,11 @@ def _format_labels(
         if label and is_short and is_useful and not label_terms <= excerpt_terms:
             labels.append(label)
     if not title:
+        displayed_terms = excerpt_terms.union(*(list_terms(label, stem) for label in labels))
         file_name = PurePosixPath(passage.document)
         name_terms = set(list_terms(file_name.stem, stem))
-        displayed_terms = excerpt_terms.union(*(list_terms(label, stem) for label in labels))
-        is_useful = name_terms.issubset(question_terms) or bool(file_name.suffix and not is_self_contained)
-        if is_useful and not name_terms <= displayed_terms:
+        is_needed = bool(file_name.suffix) and not is_self_contained
+        is_asked_for = name_terms.issubset(question_terms)
+        if (is_needed or is_asked_for) and not name_terms <= displayed_terms:
             labels.insert(0, file_name.stem)
     return " > ".join(dict.fromkeys(labels))

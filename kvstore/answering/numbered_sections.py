@@ -157,8 +157,8 @@ def _find_by_line(record: DocumentRecord, reference: SectionReference, state: St
     """Return the text after a line that begins with the label of a reference, or None.
 
     It ends at the next label that is not below it: 4.3 or 5 for 4.2. Without a word such as "section", there must also
-    be a line with the number before, after or above it: 4.1, 4.3 or 4. In a table of contents, labels are close to each other, so the longest
-    such text is returned.
+    be a line with the number before, after or above it: 4.1, 4.3 or 4. In a table of contents, labels are close to each
+    other, so the longest such text is returned.
     """
     if not reference.number[0].isdecimal() or record.size > _MAX_TEXT_BYTES:
         return None

@@ -9,8 +9,8 @@ number, it is the first sentences.
 
 In: such evidence, or the summaries and reports of another strategy. Out: the text of the answer, which quotes their
 sentences, with a citation for each. If the question limits the length of the hits, and for a section, all sentences
-are included. Otherwise, only the sentences of a cover (:mod:`~kvstore.retrieval.cover`) are included, up to the length that people
-read of an answer.
+are included. Otherwise, only the sentences of a cover (:mod:`~kvstore.retrieval.cover`) are included, up to the length
+that people read of an answer.
 """
 
 from __future__ import annotations

@@ -418,6 +418,7 @@ def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) 
         first = block_snippets[0]
         first_line = text[text.rfind("\n", 0, first.start) + 1 : first.end]
         if first_line.lstrip().startswith(">"):  # the mark of a quotation
+            # The line above the first block of a mail also introduces its other blocks.
             if previous_block and not attribution:
                 line = render_inline(text[previous_block[0].start : previous_block[-1].end])
                 if _ATTRIBUTION_PATTERN.fullmatch(line):

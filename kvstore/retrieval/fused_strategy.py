@@ -127,7 +127,7 @@ def _fuse_results(query: Query, results: Sequence[_StrategyResult]) -> _Fusion:
     Hits of lower ranks are appended. Identical hits from several results are one hit. Equal scores are ordered by
     document key and position.
     """
-    # The distinct hits: in reverse order, so that the first of identical hits replaces the others.
+    # The distinct hits, by key. In reverse order, the first of identical hits replaces the others.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
     hit_ids = {
         key: _find_chunk_id(query, hit) if hit.kind == "chunk" else -number
@@ -135,12 +135,13 @@ def _fuse_results(query: Query, results: Sequence[_StrategyResult]) -> _Fusion:
     }
     hit_rankings = [[(hit_ids[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
     scores: dict[int, float] = {}
-    explanations: dict[int, list[str]] = {}
+    explanations: dict[int, list[str]] = {}  # of the score of each hit, one for each result that has the hit
     for (label, evidence), hit_ranking in zip(results, hit_rankings, strict=True):
         paths = {hit_ids[_get_hit_key(hit)]: hit.path for hit in evidence.hits}
         for hit_id, rank in assign_ranks(hit_ranking[:_NUM_FUSED]):
             scores[hit_id] = scores.get(hit_id, 0.0) + 1 / (_FUSION_CONSTANT + rank)
             explanations.setdefault(hit_id, []).append(f"{label} #{rank} ({paths[hit_id]})")
+    # The keys by which hits with equal scores are ordered.
     tie_keys = {hit_ids[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
     order = sorted(scores, key=lambda hit_id: (-scores[hit_id], tie_keys[hit_id]))
     ranking = [(hit_id, scores[hit_id]) for hit_id in order]

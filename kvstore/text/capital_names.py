@@ -304,8 +304,7 @@ class CapitalNames:
         return run if self._is_german_name_of_one_word(run, nouns[0], is_titled=is_titled) else None
 
     def _drop_german_titles(self, run: _CapitalizedRun) -> tuple[_CapitalizedRun, bool]:
-        """Return a run without the titles before the name (*Bundeskanzler Scholz*), and True if the last dropped word
-        is one.
+        """Return a run without the titles before its name (*Kanzler Scholz*), and True if a title was dropped last.
 
         Nouns for persons are dropped as well if a determiner precedes them or two other capitalized words follow.
         """

@@ -314,7 +314,7 @@ def _is_summary(text: str, cells: Mapping[str, _Cell]) -> bool:
 
 
 def _list_columns(rows: Mapping[int, Mapping[str, _Cell]]) -> list[_ComparedColumn]:
-    """Return the comparable columns of a table, from its ``rows``: the cells of each by column, by index of the row."""
+    """Return the comparable columns of a table. ``rows`` has the cells of each row by column, by index of the row."""
     contents: dict[str, dict[int, str | None]] = defaultdict(dict)
     for index, cells in rows.items():
         for name, cell in cells.items():
@@ -351,8 +351,7 @@ def _choose_columns(
 def _choose_columns_by_measure(
     columns: Sequence[_ComparedColumn], superlative: Superlative, terms: Mapping[str, Collection[str]]
 ) -> list[_ComparedColumn]:
-    """Return the columns of the measure of a superlative. If the measure is general, the question can name other
-    columns.
+    """Return the columns of the measure of a superlative or, if it is general, columns that the question names.
 
     ``terms`` are the terms in the name of each column.
     """
