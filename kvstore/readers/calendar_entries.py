@@ -75,9 +75,9 @@ def _build_document(
 ) -> RawDocument | None:
     """Return the document of a calendar entry (an event, task or note); None if it has no title, text or location.
 
-    ``calendar`` is the name of its calendar. An entry without UID has ``default_key`` as its key; otherwise, the UID is
-    the key and ``default_key`` is the ``other_key``, used if another entry has the same UID. A description in HTML is
-    read with the ``origin`` and ``options`` of the file.
+    ``calendar`` is the name of its calendar. The key is the UID, or ``default_key`` without a UID. With a UID,
+    ``default_key`` is the ``other_key``, used if another entry has the same UID. A description in HTML is read with the
+    ``origin`` and ``options`` of the file.
     """
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))

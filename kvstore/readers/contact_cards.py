@@ -59,8 +59,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_document(card: Component, default_key: str) -> RawDocument | None:
     """Return the document of a card, or None if the card has no text.
 
-    A card without UID has ``default_key`` as its key; otherwise, the UID is the key and ``default_key`` is the
-    ``other_key``, used if another card has the same UID.
+    The key is the UID, or ``default_key`` without a UID. With a UID, ``default_key`` is the ``other_key``, used if
+    another card has the same UID.
     """
     custom_labels = {entry.group: _unwrap_label(entry.text) for entry in card.list_properties("X-ABLABEL")}
     fields: list[tuple[str, str]] = []

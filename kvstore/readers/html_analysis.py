@@ -105,8 +105,8 @@ _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, LinkCounts]
 
 
 class _Landmarks:
-    """The elements that can locate the content of a page, collected while the page is walked: its main elements, its
-    articles, and its titles, which are the ``<h1>`` outside navigation, asides and footers.
+    """The elements that can locate the content of a page, collected while the page is walked.
+    They are its main elements, its articles, and its titles: each ``<h1>`` outside navigation, asides and footers.
 
     ``mains`` are the outermost main elements, by tag or role. ``articles`` are the outermost articles, each with True
     if it is in a main. ``ids_with_role`` has the ids of the elements with the ARIA role of a main, navigation or
@@ -344,8 +344,8 @@ class PageAnalysis:
         """Return the element in ``body`` that the page declares to be its content, or None.
 
         It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if it has enough of the text.
-        The result is None if there are several mains, if the main has too little of the text, or if there is neither a
-        main nor such an article.
+        The result is None if there are several mains or a main with too little text, or neither a main nor such an
+        article.
         """
         content = max(self._landmarks.mains, key=self._measure_weight, default=None)
         has_several_mains = len(self._landmarks.mains) > 1

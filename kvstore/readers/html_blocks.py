@@ -285,8 +285,8 @@ class _PageWalker:
     def _add_heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
         """Add a heading of this ``level``, from 1, with the text of ``blocks``.
 
-        In an admonition (a box such as "Note") it becomes the label of the next paragraph; in a list item, a cell or a
-        quotation, a paragraph in emphasis.
+        In an admonition (a box such as "Note") it becomes the label of the next paragraph. In a list item, a cell or a
+        quotation, it becomes a paragraph in emphasis.
         """
         title = strip_numbering(" ".join(render_one_line(blocks).split()))
         if not title:

@@ -2,10 +2,10 @@
 The *content* is the page's main element. *Prose* is longer text outside links and headings. *Site links* lead to other
 pages of the site. A *landmark* is a ``nav``, header or footer.
 
-In: a page's analysis and an element. Out: the reason to leave the element out, or None. Decisions need evidence: the
-element is a landmark (``nav``, a role, the header or footer of the page), consists mostly of links, is outside the
-content, or its links name the page's own headings or turn pages. Inside the content, a name in ``class`` or ``id``
-alone is not sufficient; it only classifies links, or short text outside the content. Prose is always content.
+In: a page's analysis and an element. Out: the reason to leave the element out, or None. A reason needs evidence. The
+element is a landmark, consists mostly of links, or is outside the content, or its links name the page's own headings or
+turn pages. Inside the content, a name in ``class`` or ``id`` alone is not sufficient; it only classifies links, or
+short text outside the content. Prose is always content.
 """
 
 from __future__ import annotations

@@ -158,8 +158,8 @@ def _measure_size(value: JSON) -> int:
 def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
     """Return a function that creates the document of a JSON object.
 
-    It remembers the keys of the file: only the first document with a key gets an alternative (``other_key``), because
-    a key that occurs twice in a file is an error.
+    It remembers the keys of the file. Only the first document with a key gets an alternative (``other_key``), because a
+    key that occurs twice in a file is an error.
     """
     used_keys: set[str] = set()
 

@@ -130,9 +130,9 @@ def _read_message(
 ) -> Iterator[Item | EnclosedFile]:
     """Yield the document of a message, then its attachments; those of unknown formats are SkippedParts.
 
-    A message without id has ``default_key`` as its key; otherwise, the id is the key and ``default_key`` is the
-    ``other_key``, used if another message of the ingest has the same id. Raises InvalidMailError if the bytes are not
-    mail, have no content, or exceed a limit.
+    The key is the id, or ``default_key`` without an id. With an id, ``default_key`` is the ``other_key``, used if
+    another message of the ingest has the same id. Raises InvalidMailError if the bytes are not mail, have no content,
+    or exceed a limit.
     """
     message_bytes = message_bytes.removeprefix(BOM_UTF8)
     if not message_bytes.strip():

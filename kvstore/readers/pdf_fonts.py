@@ -143,8 +143,8 @@ class PenTracker:
     def add_word_gaps(self, operands: Sequence[Any]) -> list[Any]:
         """Return the operands of ``TJ``, with gaps in place of character and word spacings that separate words.
 
-        Ghostscript separates words of groff by spacings: in ``(st)``, a wide character spacing ends one word and begins
-        the next; in ``(eg a)``, a negative word spacing cancels the space, which is no word end. In strings of more
+        Ghostscript separates words of groff by spacings. In ``(st)``, a wide character spacing ends one word and begins
+        the next. In ``(eg a)``, a negative word spacing cancels the space, which is no word end. In strings of more
         than ``_MAX_SPACED_CODES`` codes, a wide character spacing is letterspacing.
         """
         state = self._state

@@ -272,9 +272,9 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
 
 
 def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
-    """True if a text at (x, y) can be the next cell of a row: it is at the height of a line, to its right after a gap.
+    """True if a text at (x, y) can be the next cell of a line: it is at the same height, to the right after a gap.
 
-    ``size`` is the font size of the text. All lengths are in points.
+    ``size`` is the font size of the text.
     """
     start, last_text = line.cells[-1]
     if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:

@@ -114,9 +114,9 @@ def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[list[str]]]:
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of title rows above the header of a table; 0 if there are none.
 
-    A title row has one cell. The header is the first row with several cells. The rows above it count as data instead if
-    there are more than ``_MAX_TITLE_ROWS``, if no row follows the header, or if more than three quarters of the rows
-    below have one cell too, as in a list with a single note.
+    A title row has one cell. The header is the first row with several cells. The rows above it count as data if there
+    are more than ``_MAX_TITLE_ROWS``, or if no row follows the header. They also do if more than three quarters of the
+    rows below have one cell too, as in a list with a single note.
     """
     is_wide = [sum(map(bool, cells)) > 1 for cells in rows]  # True for a row of several nonempty cells
     num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0

@@ -1,11 +1,11 @@
 """CSV and TSV: each row becomes a document, or (``AS pairs``) an edge of a tree.
 The options of the ingest can name the columns with the key, the title and the text of a row.
 
-In: text with a header line. The delimiter is the ``delimiter`` option, else the one in a first line such as ``sep=;``,
-else a tab in ``.tsv`` files, else the comma, semicolon, tab or bar that fits the first two lines. Out: one document of
-format ``text`` for each row, or one document of format ``pairs`` for the whole file. A row whose length differs from
-the header's, or with an unclosed quote, is a ReadFailure. Invalid bytes, a header with a duplicate or missing column or
-too many columns, and any pair that is not two names are ReaderErrors.
+In: text with a header line. The delimiter is the ``delimiter`` option, or the one in a first line such as ``sep=;``.
+Without them, it is a tab in ``.tsv`` files, else the comma, semicolon, tab or bar that fits the first two lines. Out:
+one document of format ``text`` for each row, or one document of format ``pairs`` for the whole file. A row whose length
+differs from the header's, or with an unclosed quote, is a ReadFailure. Invalid bytes, a header with a duplicate or
+missing column or too many columns, and any pair that is not two names are ReaderErrors.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ def _build_entry(
 ) -> RawDocument | None:
     """Return the document of a feed's entry, or None if the entry has neither text nor a title.
 
-    ``feed_title`` is the title of the feed. An entry without identifier has ``default_key`` as its key; otherwise, the
-    identifier is the key and ``default_key`` is the ``other_key``, used if another document has the same identifier.
+    ``feed_title`` is the title of the feed. The key is the identifier, or ``default_key`` without one. With an
+    identifier, ``default_key`` is the ``other_key``, used if another document has the same identifier.
     """
     fields: dict[str, Element] = {}
     for child in entry:

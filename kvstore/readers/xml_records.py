@@ -65,8 +65,8 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
 def _build_document(record: Element, default_key: str) -> RawDocument:
     """Return the document of a record; its attributes and short simple children are its metadata.
 
-    A record without id has ``default_key`` as its key; otherwise, the id is the key and ``default_key`` is the
-    ``other_key``, used if another record has the same id.
+    The key is the id, or ``default_key`` without an id. With an id, ``default_key`` is the ``other_key``, used if
+    another record has the same id.
     """
     fields: dict[str, str] = dict(record.attrib)
     for child in record:
@@ -98,8 +98,8 @@ def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
     """Return the content of an element: its text, attributes and children, each as a block or a list item.
 
     An attribute is an item with its name and value. A child without children, or with text between its children, is
-    also an item. Other children become sections with headings of this ``level``, or, if they are nested deeply, items
-    with inner lists; if they are nested very deeply, only their content is added.
+    also an item. Other children become sections with headings of this ``level``. Deeply nested ones become items with
+    inner lists; of very deeply nested ones, only the content is added.
     """
     content: list[_BlockOrItem] = []
     if (element.text or "").strip():
