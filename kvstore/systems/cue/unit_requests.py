@@ -1,6 +1,6 @@
 """The read requests of a path search: units of a state with their vectors, texts and mentioned entities. A *unit* is a
-sentence with its own vector. An *edge* joins an entity and a chunk that mentions it; its *flags* say how. *Known*
-chunks are those whose units the caller has already read.
+sentence with its own vector. *Mention bits* say how a chunk mentions an entity, such as in its title or only in lower
+case. *Known* chunks are those whose units the caller has already read.
 
 In: entities, chunks or units found before, and the vector of a question. Out: units with their vectors, their texts,
 and the entities that they mention.
@@ -28,13 +28,13 @@ from .units import UNITS, StoredUnit
 
 #: The maximum number of chunks of an entity on a path; an entity with more is ignored.
 _MAX_CHUNKS = 2000
-#: Flags of an edge of the passage graph that count as a mention of the entity in a unit: the title mentions the entity,
-#: or the text mentions it with a capital. A name only in lower case or in a heading does not count.
-_TITLE_FLAGS = edges.TITLE_WHOLE | edges.TITLE_PART
-_MENTION_FLAGS = np.uint16(edges.CAPITALIZED | _TITLE_FLAGS)
+#: Mention bits of a chunk that count as a mention of the entity in a unit: the title mentions the entity, or the text
+#: mentions it with a capital. A name only in lower case or in a heading does not count.
+_TITLE_BITS = edges.TITLE_WHOLE | edges.TITLE_PART
+_COUNTED_BITS = np.uint16(edges.CAPITALIZED | _TITLE_BITS)
 
-#: The chunks whose units can mention an entity, each with the flags of its edge to the entity (the mention bits).
-_EdgeFlagsByChunk = Mapping[int, int]
+#: The chunks whose units can mention an entity, each with its mention bits.
+_MentionBitsByChunk = Mapping[int, int]
 
 
 class UnitAvailability(NamedTuple):
@@ -49,8 +49,8 @@ class UnitAvailabilityRequest(ReadRequest[UnitAvailability]):
 
     def fetch(self, state: State) -> UnitAvailability:
         """Return whether the ``units`` index exists, and whether it covers every document."""
-        units = state.get_part(UNITS)
-        return UnitAvailability(units.is_present, units.is_complete)
+        reader = state.get_part(UNITS)
+        return UnitAvailability(reader.is_present, reader.is_complete)
 
 
 class UnitRecord(NamedTuple):
@@ -112,10 +112,10 @@ class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
         This is the knowledge anchoring of CUE-RAG (Algorithm 4): a path search starts at these units. Units of
         ``known_chunks`` are not read again.
         """
-        units = state.get_part(UNITS)
-        ids, cosines = units.find_nearest(self.vector, self.count, self.chunks)
+        reader = state.get_part(UNITS)
+        ids, cosines = reader.find_nearest(self.vector, self.count, self.chunks)
         nearest = ids.tolist()
-        units_by_chunk = _list_units(state, {unit.chunk for unit in units.get(nearest)})
+        units_by_chunk = _list_units(state, {unit.chunk for unit in reader.get(nearest)})
         batch = _read_batch(state, units_by_chunk, self.known_chunks)
         return NearestUnitsAnswer(nearest, cosines.tolist(), batch)
 
@@ -147,18 +147,18 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         Only the ``max_chunks`` chunks of an entity that are nearest to the question are read. The units of
         ``known_chunks`` are listed without their records and vectors.
         """
-        units = state.get_part(UNITS)
-        edges_to_chunks = [
-            (entity, chunk, edge_flags)
-            for entity, flags_by_chunk in self._read_edge_flags(state).items()
-            for chunk, edge_flags in self._select_nearest_chunks(state, flags_by_chunk).items()
+        reader = state.get_part(UNITS)
+        mentions = [
+            (entity, chunk, mention_bits)
+            for entity, bits_by_chunk in self._read_mentions(state).items()
+            for chunk, mention_bits in self._select_nearest_chunks(state, bits_by_chunk).items()
         ]
-        units_by_chunk = _list_units(state, {chunk for _, chunk, _ in edges_to_chunks})
+        units_by_chunk = _list_units(state, {chunk for _, chunk, _ in mentions})
         # If the title mentions the entity, all units of the chunk count, and the names in the chunk are not needed.
-        units.load_names(chunk for _, chunk, edge_flags in edges_to_chunks if not edge_flags & _TITLE_FLAGS)
+        reader.load_names(chunk for _, chunk, mention_bits in mentions if not mention_bits & _TITLE_BITS)
         ids_by_entity: dict[int, list[int]] = {entity: [] for entity in self.entities}
-        for entity, chunk, edge_flags in edges_to_chunks:
-            mentioning_units = _list_mentioning_units(state, entity, units_by_chunk[chunk], edge_flags)
+        for entity, chunk, mention_bits in mentions:
+            mentioning_units = _list_mentioning_units(state, entity, units_by_chunk[chunk], mention_bits)
             ids_by_entity[entity] += [unit.id for unit in mentioning_units]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
@@ -166,48 +166,47 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         """Return the ids of the chunks whose units are in ``answer``."""
         return answer.batch.chunks
 
-    def _read_edge_flags(self, state: State) -> dict[int, _EdgeFlagsByChunk]:
-        """Return, by entity, the chunks whose units can mention it, each with the flags of its edge.
+    def _read_mentions(self, state: State) -> dict[int, _MentionBitsByChunk]:
+        """Return, by entity, the chunks whose units can mention it, each with its mention bits.
 
-        The edge is the edge of the passage graph between entity and chunk. Its flags say how the chunk mentions the
-        entity. A chunk is returned if it mentions the entity in its title, or with a capital in the text, and if the
-        query's condition allows the chunk. The result is empty for an entity in more than :data:`_MAX_CHUNKS` chunks.
+        A chunk is returned if it mentions the entity in its title, or with a capital in the text, and if the query's
+        condition allows the chunk. The result is empty for an entity in more than :data:`_MAX_CHUNKS` chunks.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)
-        bounds, chunks, edge_flags = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
-        is_mention = (edge_flags & _MENTION_FLAGS) != 0
+        bounds, chunks, mention_bits = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_CHUNKS)
+        is_mention = (mention_bits & _COUNTED_BITS) != 0
         if state.allowed is not None:
             is_mention &= state.allowed.get_chunk_mask(chunks)
-        # The edges of entity i are from ``bounds[i]`` to before ``bounds[i + 1]``.
-        flags_by_entity: dict[int, _EdgeFlagsByChunk] = {}
+        # The mentions of entity i are from ``bounds[i]`` to before ``bounds[i + 1]``.
+        bits_by_entity: dict[int, _MentionBitsByChunk] = {}
         for entity, start, stop in zip(self.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mask = is_mention[start:stop]
-            flags_by_entity[entity] = dict(
-                zip(chunks[start:stop][mask].tolist(), edge_flags[start:stop][mask].tolist(), strict=True)
+            bits_by_entity[entity] = dict(
+                zip(chunks[start:stop][mask].tolist(), mention_bits[start:stop][mask].tolist(), strict=True)
             )
-        return flags_by_entity
+        return bits_by_entity
 
-    def _select_nearest_chunks(self, state: State, flags_by_chunk: _EdgeFlagsByChunk) -> _EdgeFlagsByChunk:
-        """Return the ``max_chunks`` chunks in ``flags_by_chunk`` nearest to the question, with their flags."""
-        if len(flags_by_chunk) <= self.max_chunks:
-            return flags_by_chunk
+    def _select_nearest_chunks(self, state: State, bits_by_chunk: _MentionBitsByChunk) -> _MentionBitsByChunk:
+        """Return the ``max_chunks`` chunks in ``bits_by_chunk`` nearest to the question, with their mention bits."""
+        if len(bits_by_chunk) <= self.max_chunks:
+            return bits_by_chunk
         # This search uses vectors in memory or in an index, and avoids reading them from the store.
-        chunk_set = ChunkList(np.array(sorted(flags_by_chunk), np.uint64))
+        chunk_set = ChunkList(np.array(sorted(bits_by_chunk), np.uint64))
         nearest, _ = find_nearest_chunks(state, self.vector, self.max_chunks, chunk_set)
-        return {chunk: flags_by_chunk[chunk] for chunk, _ in nearest}
+        return {chunk: bits_by_chunk[chunk] for chunk, _ in nearest}
 
 
 def _list_mentioning_units(
-    state: State, entity: int, units: Sequence[StoredUnit], edge_flags: int
+    state: State, entity: int, units: Sequence[StoredUnit], mention_bits: int
 ) -> Sequence[StoredUnit]:
     """Return the units of a chunk that mention an entity, or all if the document's title mentions it.
 
-    ``edge_flags`` say how the chunk names the entity, such as in its title or in lower case.
+    ``mention_bits`` say how the chunk mentions the entity.
     """
-    if edge_flags & _TITLE_FLAGS:
+    if mention_bits & _TITLE_BITS:
         return units
-    is_always_capitalized = not edge_flags & edges.LOWER
+    is_always_capitalized = not mention_bits & edges.LOWER
     return state.get_part(UNITS).find_units_mentioning(entity, units, is_always_capitalized)
 
 
@@ -229,10 +228,10 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
 
     def fetch(self, state: State) -> list[UnitContent]:
         """Return the text of each unit, with its title and headings, in the order of the ids."""
-        units = state.get_part(UNITS)
-        texts, stored_units = units.list_texts(self.ids), units.get(self.ids)
+        reader = state.get_part(UNITS)
+        texts, stored_units = reader.list_texts(self.ids), reader.get(self.ids)
         # The document and section of each chunk; section -1 is the text before the first heading.
-        locations = {unit.chunk: units.get_section(unit) for unit in stored_units}
+        locations = {unit.chunk: reader.get_section(unit) for unit in stored_units}
         sections = state.documents.get_sections_many(
             document.id for document, section in locations.values() if section >= 0
         )
