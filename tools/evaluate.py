@@ -191,19 +191,25 @@ class _Measurement:
                 retriever.name: compute_outcomes(retriever, question_set, store, log) for retriever in retrievers
             }
             if self.answers:
-                for strategy in self.strategies:
-                    label = f"ASK {strategy or store._session.settings.strategy}"
-                    outcomes_by_system[label] = compute_answer_outcomes(store, question_set, strategy, self.model, log)
-                    if self.segments:
-                        outcomes_by_system[f"{label} AS SEGMENTS"] = compute_answer_outcomes(
-                            store, question_set, strategy, self.model, log, as_segments=True
-                        )
+                outcomes_by_system |= self._compute_answer_outcomes(store, question_set)
             rows += [
                 common_fields | build_row(store, question_set, system, outcomes)
                 for system, outcomes in outcomes_by_system.items()
                 if outcomes
             ]
             differences += compare_systems(dataset, outcomes_by_system)
+
+    def _compute_answer_outcomes(self, store: kvstore.Store, question_set: QuestionSet) -> dict[str, list[Outcome]]:
+        """Return the outcomes of ASK with each strategy, and with its segments if they are measured, by system."""
+        outcomes_by_system = {}
+        for strategy in self.strategies:
+            label = f"ASK {strategy or store._session.settings.strategy}"
+            outcomes_by_system[label] = compute_answer_outcomes(store, question_set, strategy, self.model, log)
+            if self.segments:
+                outcomes_by_system[f"{label} AS SEGMENTS"] = compute_answer_outcomes(
+                    store, question_set, strategy, self.model, log, as_segments=True
+                )
+        return outcomes_by_system
 
     def _build_retrievers(self, store: kvstore.Store) -> list[Retriever]:
         """Return the systems to measure: first the strategies, and then their variants and the baselines."""

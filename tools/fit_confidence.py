@@ -202,20 +202,14 @@ def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> li
             interval = 1 if is_own else max(1, len(questions.questions) // _MAX_FOREIGN_QUESTIONS)
             for index, question in enumerate(questions.questions[::interval]):
                 labels = QuestionLabels(asked_store.name, questions.name, asked_store.origin, other_store.origin)
-                all_features.append(
-                    compute_features(asked_store.store, labels, question.text, is_own, is_tuning=index % 2 == 0)
-                )
+                is_tuning = index % 2 == 0
+                all_features.append(compute_features(asked_store.store, labels, question.text, is_own, is_tuning))
                 if is_own and not questions.details and not asked_store.manual:
-                    condition = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
-                    features = compute_features(
-                        asked_store.store,
-                        labels,
-                        question.text,
-                        is_own=False,
-                        is_tuning=index % 2 == 0,
-                        where=condition,
+                    where = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
+                    withheld_features = compute_features(
+                        asked_store.store, labels, question.text, is_own=False, is_tuning=is_tuning, where=where
                     )
-                    all_features.append(replace(features, is_withheld=True))
+                    all_features.append(replace(withheld_features, is_withheld=True))
     return all_features
 
 

@@ -83,12 +83,9 @@ def format_entity(store: kvstore.Store, name: str) -> str:
         document = store.get(key)
         assert document is not None
         text = document.text.encode()
-        before, after = (
-            text[max(0, start - _NUM_CONTEXT_BYTES) : start],
-            text[end : end + _NUM_CONTEXT_BYTES],
-        )
-        parts = (before.decode(errors="ignore"), text[start:end].decode(), after.decode(errors="ignore"))
-        lines.append(f"       {key}: " + " ".join("…{}«{}»{}…".format(*parts).split()))
+        before = text[max(0, start - _NUM_CONTEXT_BYTES) : start].decode(errors="ignore")
+        after = text[end : end + _NUM_CONTEXT_BYTES].decode(errors="ignore")
+        lines.append(f"       {key}: " + " ".join(f"…{before}«{text[start:end].decode()}»{after}…".split()))
     return "\n".join(lines)
 
 

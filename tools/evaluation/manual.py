@@ -76,6 +76,16 @@ def unpack(archive: Path, folder: Path) -> None:
         pages.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
 
 
+def ingest_pages(store: kvstore.Store, folder: Path, log: Callable[[str], None]) -> kvstore.IngestReport:
+    """Ingest the pages in a folder; log the progress, and print pages that cannot be read."""
+    report = store.ingest(
+        folder, progress=lambda progress: log(f"{progress.done} of {progress.total} files, {progress.chunks} chunks")
+    )
+    for failure in report.failures:
+        print(f"{failure.place}: {failure.reason}", file=sys.stderr)
+    return report
+
+
 def make_manual_sets(
     store: kvstore.Store, archive: Path, scratch: Path, log: Callable[[str], None]
 ) -> tuple[float, list[QuestionSet]]:
@@ -87,13 +97,7 @@ def make_manual_sets(
     unpack(archive, folder)
     seconds = 0.0
     if not store.keys():
-        report = store.ingest(
-            folder,
-            progress=lambda progress: log(f"{progress.done} of {progress.total} files, {progress.chunks} chunks"),
-        )
-        seconds = report.seconds
-        for failure in report.failures:
-            print(f"{failure.place}: {failure.reason}", file=sys.stderr)
+        seconds = ingest_pages(store, folder, log).seconds
     definitions = [definition for path in sorted(folder.rglob("*.html")) for definition in iter_definitions(path)]
     stored_pages = _StoredPages(store)
     sets = []

@@ -6,7 +6,6 @@ one of their pages.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import click
 import kvstore
 from kvstore.text.normalize import fold, to_entity_key
 
-from .manual import unpack
+from .manual import ingest_pages, unpack
 from .question_sets import read_json_lines
 
 
@@ -31,17 +30,8 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callab
         raise click.UsageError(f"there is no archive of pages beside {index}")
     folder = scratch / "pages"
     unpack(archive, folder)
-    report = store.ingest(
-        folder, progress=lambda progress: log(f"{progress.done} of {progress.total} files, {progress.chunks} chunks")
-    )
-    for failure in report.failures:
-        print(f"{failure.place}: {failure.reason}", file=sys.stderr)
-    texts: dict[str, bytes] = {}
-    for key in sorted(store.keys()):
-        document = store.get(key)
-        assert document is not None
-        texts.setdefault(Path(key).name, b"")
-        texts[Path(key).name] += fold(f"{document.title or ''}\n\n{document.text}").data
+    report = ingest_pages(store, folder, log)
+    texts = _read_page_texts(store)
     entries = read_json_lines(index)
     num_answerable = num_hits = num_hits_at_5 = 0
     for entry in entries:
@@ -67,3 +57,14 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callab
         "entities": statistics["entities"],
         "ingest_s": round(report.seconds, 1),
     }
+
+
+def _read_page_texts(store: kvstore.Store) -> dict[str, bytes]:
+    """Return the folded title and text of each page, by the name of its file."""
+    texts: dict[str, bytes] = {}
+    for key in sorted(store.keys()):
+        document = store.get(key)
+        assert document is not None
+        texts.setdefault(Path(key).name, b"")
+        texts[Path(key).name] += fold(f"{document.title or ''}\n\n{document.text}").data
+    return texts

@@ -118,7 +118,7 @@ class MixedBatches(Batches):
             draft.examples += drawn.examples
             draft.articles += [""] * len(drawn.examples)
             draft.pairs += [(start + answered, start + near_miss) for answered, near_miss in drawn.pairs]
-            draft.groups += [[start + ordinal for ordinal in group] for group in drawn.groups]
+            draft.groups += [[start + example for example in group] for group in drawn.groups]
         batch = self._encode_draft(draft, rng)
         batch.folds[num_first_examples:] = -1
         return batch
