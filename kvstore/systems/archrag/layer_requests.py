@@ -205,8 +205,7 @@ class LinkedChunksRequest(ReadRequest[list[list[list[int]]]]):
     def fetch(self, state: State) -> list[list[list[int]]]:
         """Return, for each layer and each of its nodes, the ids of the node's chunks.
 
-        They are the chunks that mention an entity (layer 0), or the chunks assigned to a community. A node with too
-        many chunks gets an empty list, because it is not specific.
+        A node with too many chunks is not specific, and gets an empty list.
         """
         entities, *community_layers = self.layers
         communities = require_communities(state)

@@ -150,10 +150,7 @@ class CommunityChunksRequest(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Return, for each community, the chunks assigned to it or to its descendants, largest share first.
-
-        The share of a chunk is the fraction of its names that belong to the community it is assigned to.
-        """
+        """Return, for each community, the chunks assigned to it or to its descendants, largest share first."""
         chunk_groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in chunk_groups]  # without the shares
 

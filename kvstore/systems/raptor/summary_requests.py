@@ -51,9 +51,7 @@ class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     def fetch(self, state: State) -> DocumentCandidates:
         """Return the sentences from which a summary of the documents is selected, and the documents, in order of keys.
 
-        The sentences come from the texts. If these have more than ``max_bytes``, the sentences come from the lowest
-        abstracts or, if there are more than ``max_abstracts`` of these, from the highest ones. The result also
-        describes its source. With ``near_chunks``, only the documents of these chunks are read.
+        The result also describes its source: the texts, or abstracts if the texts are too long.
         """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
@@ -102,8 +100,8 @@ class TopicSentencesRequest(ReadRequest[TopicCandidates | None]):
     def fetch(self, state: State) -> TopicCandidates | None:
         """Return the sentences from which the strategy selects its summary, and the topics of their chunks.
 
-        If the store's texts have more than ``max_bytes``, only the summaries of at most ``max_topics`` topics are read,
-        and some of the chunks that were added later. Returns None if the store has no topics.
+        If the store's texts are too long, the summaries of topics are read, and some of the chunks that were added
+        later. Returns None if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:
@@ -224,8 +222,7 @@ class TopicsWithinLimitRequest(ReadRequest[dict[int, str | None]]):
     def fetch(self, state: State) -> dict[int, str | None]:
         """Return the titles of ``roots``, or of the descendants that replace the largest of them, by topic.
 
-        A topic is replaced by its children if this leaves at most ``limit`` topics. A topic without a title has None.
-        The result is empty if the store has no topics.
+        A topic without a title has None. The result is empty if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:
