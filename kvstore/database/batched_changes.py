@@ -291,7 +291,8 @@ class BatchedChanges:
     def commit(self, lookup_counts: Mapping[str, int]) -> None:
         """Commit the applied batches, and add ``lookup_counts``, by entity key, to the temperatures of entities.
 
-        Then cache the entity filter, and the fingerprints of new texts, for the next transaction.
+        Then cache the entity filter (the index of all names) and the fingerprints (Bloom filters) of new texts for the
+        next transaction.
         """
         self._changes.finish(lookup_counts)
         self._transaction.commit()

@@ -50,7 +50,7 @@ def delete_unused_store(handle: Handle) -> bool:
 
     environment = handle._session.environment
     try:
-        # An unused store has records only in META, and no file but its log.
+        # An unused store has records only in META; its log is deleted with it.
         if not environment.delete_if_unused({tables.META}, [LOG_FILE]):
             return False
     except (KvstoreError, OSError):
