@@ -354,17 +354,8 @@ class _AsciiDocParser:
         items: list[ListItem] = []
         match = _TERM_PATTERN.match(lines[index])
         while match is not None:
-            end = index + 1
-            text = [match["definition"] or ""]
-            if not match["definition"]:  # it begins on a line below the term
-                end = find_nonblank_line(lines, end)
-            while end < len(lines) and self._continues_item(lines[end]):
-                if _TERM_PATTERN.match(lines[end]) or _HEADING_PATTERN.match(lines[end]):
-                    break
-                text.append(lines[end].strip())
-                end += 1
-            definition = self._render_inline(join_lines(text))
-            term = self._render_inline(match["term"])
+            text, end = self._read_definition(lines, index + 1, match["definition"] or "")
+            definition, term = self._render_inline(text), self._render_inline(match["term"])
             blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
             next_index = find_nonblank_line(lines, end)
             if next_index < len(lines) and _ITEM_PATTERN.match(lines[next_index]) and depth < _MAX_DEPTH:
@@ -389,6 +380,21 @@ class _AsciiDocParser:
             if index < len(lines) and lines[index]:
                 index = self._parse_block(lines, index, depth + 1, attributes, blocks)
         return index
+
+    def _read_definition(self, lines: Sequence[str], index: int, first_line: str) -> tuple[str, int]:
+        """Return the text of a definition, and the index of the line after it.
+
+        ``first_line`` is the text after its term, and ``index`` the next line. If there is no such text, the definition
+        begins on the next line that is not blank.
+        """
+        end = index if first_line else find_nonblank_line(lines, index)
+        text_lines = [first_line]
+        while end < len(lines) and self._continues_item(lines[end]):
+            if _TERM_PATTERN.match(lines[end]) or _HEADING_PATTERN.match(lines[end]):
+                break
+            text_lines.append(lines[end].strip())
+            end += 1
+        return join_lines(text_lines), end
 
     def _continues_item(self, line: str) -> bool:
         """True if a line continues the item above it: it is not blank or ``+``, and begins no other item or block."""

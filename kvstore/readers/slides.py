@@ -289,17 +289,17 @@ def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
     """
     points = list(data_model.iter(f"{_DIAGRAM_NAMESPACE}pt"))
     texts = {point.get("modelId", ""): _get_point_text(point) for point in points}  # by the id of the point
-    outermost_points = [point.get("modelId", "") for point in points if point.get("type") == "doc"]
+    roots = [point.get("modelId", "") for point in points if point.get("type") == "doc"]  # usually without text
     inner_points: dict[str, list[tuple[int, str]]] = {}  # by the id of the parent: (order, id)
     for connection in data_model.iter(f"{_DIAGRAM_NAMESPACE}cxn"):
-        if connection.get("type", "parOf") == "parOf":
+        if connection.get("type", "parOf") == "parOf":  # its source is the parent of its destination
             order = connection.get("srcOrd", "0")
             ordered_point = (int(order) if order.isdecimal() else 0, connection.get("destId", ""))
             inner_points.setdefault(connection.get("srcId", ""), []).append(ordered_point)
     builder = BlockBuilder()
     seen_points: set[str] = set()
-    # The last point of the stack is read first: the outermost points, then all that have no parent.
-    stack = [(identifier, 0) for identifier in [*reversed(texts), *reversed(outermost_points)]]
+    # The last point of the stack is read first: the roots, then all points that have no parent.
+    stack = [(identifier, 0) for identifier in [*reversed(texts), *reversed(roots)]]
     while stack:
         identifier, depth = stack.pop()
         if identifier in seen_points:
