@@ -1,4 +1,5 @@
-"""Questions made by rule from sentences, in the forms that users of handbooks and manuals type.
+"""Questions made by rule from sentences, in the forms that users of handbooks and manuals type. A *row* is a question
+with its passage and the spans of its answers.
 
 In: a passage with its sentences. Out: a row whose question one sentence answers: definitions ("What is X?"),
 permissions and duties ("Can X ...?", "What must X do?"), ways ("How do I ...?"), conditions ("What happens if ...?")
