@@ -274,10 +274,7 @@ class StoreTools:
         start = _find_character_start(text_bytes, start)
         text = text_bytes[start:].decode()
         quotation = Quotation([header, text])
-        surrounding_text = "\n\n".join((quotation.rule, header, quotation.quote("")))
-        note_tokens = kvstore.token_estimate(_CONTINUATION_NOTE) + _OFFSET_TOKENS
-        max_tokens = self._tokens - kvstore.token_estimate(surrounding_text) - note_tokens
-        excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
+        excerpt = self._cut_document(text, header, quotation)
         end_byte = start + len(excerpt.encode())
         continuation = "" if excerpt == text else _CONTINUATION_NOTE.format(end_byte)
         quoted_text = sanitize_slice(excerpt)
@@ -430,6 +427,13 @@ class StoreTools:
     def _render_where(self) -> str:
         """Return " AND (condition)" for the condition of the tools, to append to another; empty if they have none."""
         return "" if self._where is None else f" AND (\n{self._where}\n)"
+
+    def _cut_document(self, text: str, header: str, quotation: Quotation) -> str:
+        """Return the beginning of a document's text that fits in a result with its header and the continuation note."""
+        surrounding_text = "\n\n".join((quotation.rule, header, quotation.quote("")))
+        note_tokens = kvstore.token_estimate(_CONTINUATION_NOTE) + _OFFSET_TOKENS
+        max_tokens = self._tokens - kvstore.token_estimate(surrounding_text) - note_tokens
+        return truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
 
     def _get_document(self, key: str) -> kvstore.Document:
         """Return a document. Raises DocumentNotFoundError if it is missing or not allowed."""

@@ -209,14 +209,8 @@ class _SafeTextFilter:
         ``_pending_text`` still begins with it, and ``_num_returned`` counts the characters of ``_pending_text`` that
         were returned.
         """
-        text = self._pending_text + text
+        text = self._replace_secret(self._pending_text + text)
         returned_end = self._num_returned
-        if self._secret:
-            # The beginning of the first secret may have been returned already; the stars replace the rest of it.
-            secret_start = text.find(self._secret)
-            if 0 <= secret_start < returned_end:
-                text = text[:returned_end] + _STARS + text[secret_start + len(self._secret) :]
-            text = text.replace(self._secret, _STARS)
         overlap = _count_overlap(text, self._secret)  # the length of a possible beginning of the secret
         ends_in_half_pair = "\ud800" <= text[-1:] <= "\udbff"  # the first of two surrogates
         num_unsafe = overlap if overlap > _MAX_PREFIX_SHOWN else int(ends_in_half_pair)
@@ -225,6 +219,18 @@ class _SafeTextFilter:
         self._pending_text = text[pending_start:]
         self._num_returned = safe_end - pending_start
         return join_surrogates(text[returned_end:safe_end])
+
+    def _replace_secret(self, text: str) -> str:
+        """Return a text that begins with ``_pending_text``, with stars in place of each secret.
+
+        If the beginning of the first secret was returned already, the stars replace the rest of it.
+        """
+        if not self._secret:
+            return text
+        secret_start = text.find(self._secret)
+        if 0 <= secret_start < self._num_returned:
+            text = text[: self._num_returned] + _STARS + text[secret_start + len(self._secret) :]
+        return text.replace(self._secret, _STARS)
 
     def flush(self) -> str:
         """Return the text that was held back because more text could change it; call it at the end of the answer."""
