@@ -171,15 +171,16 @@ def _iter_updates(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the key of each document to change, and the other arguments of :meth:`.Transaction.update` by name.
 
-    Each of ``rows`` has a key and the new values of ``columns``; its last value is True if the content is assigned and
-    unchanged. The content is then not an argument: for a document with the user's own chunks it is not the whole text.
-    Raises StatementError for a value of a wrong type.
+    Each of ``rows`` has a key, the new values of ``columns`` and, if the content is assigned, whether it is unchanged.
+    Unchanged content is not an argument: for a document with the user's own chunks, it is not the whole text. Raises
+    StatementError for a value of a wrong type.
     """
     for key, *values in rows:
+        is_content_unchanged = "content" in columns and values.pop()
         properties = {
             _ARGUMENTS[column]: _convert_value(context, str(key), column, value)
-            for column, value in zip(columns, values, strict=False)
-            if column != "content" or not values[-1]
+            for column, value in zip(columns, values, strict=True)
+            if column != "content" or not is_content_unchanged
         }
         yield str(key), properties
 

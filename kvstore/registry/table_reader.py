@@ -132,6 +132,7 @@ class TableReader:
 
         Some of the ids can be unused.
         """
+        # An address with another rank than NODE_RANK is an abstract; leaf abstracts have the lower ids.
         leaves = {
             abstract
             for rank, abstract in self.list_addresses(name)

@@ -87,7 +87,7 @@ class UnassignedText(NamedTuple):
 class ModelTexts:
     """The texts that language models wrote about the passages of one document, by the digest of the passage.
 
-    ``unassigned_texts`` get a passage when they are stored.
+    ``unassigned_texts`` do not name their passage; they get one when they are stored.
     """
 
     by_digest: Mapping[bytes, PassageTexts] = field(default_factory=dict)

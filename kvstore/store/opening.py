@@ -226,7 +226,7 @@ def _load_store(
 
 
 def _warn_without_english(settings: FixedSettings) -> None:
-    """Warn the caller of kvstore.open if a new store finds names by rules because the pipeline is not installed."""
+    """Warn the caller of kvstore.open if a new store finds names by rules because the parser for English is missing."""
     from ..extensions.extras import format_install
     from ..models.language import RULES
 
