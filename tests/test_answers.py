@@ -813,6 +813,8 @@ Fees are due in January.
             "Applicants need two sponsors. The board decides within a month.",
         ),
         ("Was steht in Artikel 3 der Statutes?", "Fees are due in January."),
+        ("Which section of the lease covers the return?", "4.2 Return: The landlord returns the deposit"),
+        ("In which chapter of the statutes are fees explained?", "3. Fees: Fees are due in January."),
     ],
 )
 def test_a_section_that_a_question_names_by_its_number_is_quoted(

@@ -1,8 +1,8 @@
-"""Sections that a question names by their number: "What does section 4.2 say?", "Was steht in § 5?". The *label* of a
-section is its number with a word, if it has one: ``4.2``, ``Article 7``, ``§ 5``.
+"""Sections that a question names by their number ("What does section 4.2 say?", "Was steht in § 5?") or asks for
+("Which section covers notice?"). The *label* of a section is its number with a word, if it has one: ``4.2``, ``§ 5``.
 
 In: a question, and the hits of its search. Out: the section, in the first document of the hits that has it. It is below
-a heading with the label or, in a text without such a heading, begins with a line that begins with the label.
+a heading with the label or, in a text without such headings, begins with a line that begins with the label.
 """
 
 from __future__ import annotations
@@ -53,8 +53,28 @@ _REQUEST_WORDS = frozenset(
     dice establece contiene regula resume resumen explica contenido prevede stabilisce riassumi contenuto
     """.split()
 )
+#: A question for the section about something.
+_TOPIC_PATTERN = compile_lazily(
+    r"\W*(?:in )?(?:which|what)\s+(?:section|clause|article|paragraph|chapter|appendix|annex|schedule)s?\b.*\b"
+    r"(?:about|address(?:es)?|contains?|covers?|deals?|defines?|describes?|discuss(?:es)?|explains?|governs?|mentions?"
+    r"|regulates?|specif(?:y|ies)|described|defined|explained|regulated|covered|mentioned|find)\b",
+    re.IGNORECASE,
+)
 #: A question for what a section says about something.
 _ABOUT_PATTERN = compile_lazily(r"\b(?:say|says|state|states|mention|mentions)\b.*\b(?:about|on)\b", re.IGNORECASE)
+#: Words of a question for the section about something, in addition to words that ask for the content of a section.
+_TOPIC_REQUEST_WORDS = frozenset(_SECTION_WORDS.split("|")) | frozenset(
+    """
+    sections clauses articles paragraphs chapters rules parts deal defines define describes explains mention mentions
+    discuss discusses governs govern specify specifies described defined explained regulated covered mentioned find
+    """.split()
+)
+#: The rest of a heading in a line, up to a period or the end of the line, and the space after it.
+_LINE_HEADING_PATTERN = compile_lazily(r"[^\n.:]{1,80}(?:[.:](?=\s)|(?=\n|\Z))\**\s*")
+#: The line of a heading, a line below it, and the space after them.
+_HEADING_LINES_PATTERN = compile_lazily(r"[^\n]*\n(?:[-=~^*]{3,}[ \t]*(?:\n|\Z))?\s*")
+#: The maximum number of lines with labels whose sections are listed.
+_MAX_LABELS = 5000
 #: The maximum size of a text whose lines are searched for labels, in bytes.
 _MAX_TEXT_BYTES = 4_000_000
 #: The maximum number of chunks of a section that are read.
@@ -62,10 +82,11 @@ _MAX_SECTION_CHUNKS = 64
 
 
 class SectionReference(NamedTuple):
-    """A section that a question names: its ``number`` in lowercase, and the ``word`` before it, or an empty string.
+    """A section that a question names or asks for.
 
-    ``other_words`` are the words of the question that neither name the section nor ask for its content.
-    ``has_about`` is True if the question asks what the section says about something.
+    ``number`` is its number in lowercase, or empty if the question asks for the section about a topic. ``word`` is the
+    word before the number, such as "section", or empty. ``other_words`` are the words of the question that neither name
+    the section nor ask for its content. ``has_about`` is True if the question asks what the section says about them.
     """
 
     number: str
@@ -75,44 +96,87 @@ class SectionReference(NamedTuple):
 
 
 class NumberedSection(NamedTuple):
-    """A section of a document: bytes ``start`` to ``end`` of its text, below ``heading`` (empty: it has none)."""
+    """A section of a document: bytes ``start`` to ``end`` of its text, and the titles of the headings that lead to it.
+
+    The label at the start of its own heading has the ``number`` and the ``word``, or empty strings. The text after the
+    heading begins at byte ``text_start``.
+    """
 
     record: DocumentRecord
-    start: int
-    end: int
+    number: str
+    word: str
     heading: str
+    level: int
+    start: int
+    text_start: int
+    end: int
 
 
 def find_section_reference(question: str, likely_language: str | None = None) -> SectionReference | None:
-    """Return the section that a question names by its number, or None if it names no section or several.
+    """Return the section that a question names or asks for, or None if there is no section in it or several.
 
     ``likely_language`` is the question's language if its words do not show one.
     """
     matches = list(_REFERENCE_PATTERN.finditer(question))
-    if len(matches) != 1:
+    is_about_topic = not matches and _TOPIC_PATTERN.match(question) is not None
+    if len(matches) != 1 and not is_about_topic:
         return None
-    match = matches[0]
-    other_text = f"{question[: match.start()]} {question[match.end() :]}"
+    number, word, other_text = "", "", question
+    if matches:
+        (match,) = matches
+        number, word = match["number"].lower(), (match["word"] or "").lower()
+        other_text = f"{question[: match.start()]} {question[match.end() :]}"
     vocabulary = load_question_words(detect_question_language(question, likely_language))
     function_words = FUNCTION_WORDS if vocabulary is None else FUNCTION_WORDS | vocabulary.function_words
     other_words = frozenset(segment_words(other_text)) - function_words - _REQUEST_WORDS
-    return SectionReference(
-        match["number"].lower(), (match["word"] or "").lower(), other_words, bool(_ABOUT_PATTERN.search(other_text))
-    )
+    if is_about_topic:
+        other_words -= _TOPIC_REQUEST_WORDS
+    return SectionReference(number, word, other_words, bool(_ABOUT_PATTERN.search(other_text)))
 
 
-def find_numbered_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> NumberedSection | None:
+def find_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> NumberedSection | None:
     """Return the section in the first document of the ``hits`` that has it, or None.
 
-    Documents with more words of the question in their titles or keys come first.
+    Documents with more words of the question in their titles or keys come first. A section about a topic has all other
+    words of the question in its heading.
     """
     keys = list(dict.fromkeys(hit.document for hit in hits))
     records = filter(None, map(query.state.documents.find_by_key, keys))
     for record in sorted(records, key=lambda record: len(list_topic_stems(reference, record, query))):
-        section = _find_by_heading(record, reference, query.state) or _find_by_line(record, reference, query.state)
-        if section is not None:
-            return section
+        topic = list_topic_stems(reference, record, query)
+
+        def is_right(section: NumberedSection, topic: set[str] = topic) -> bool:
+            """True if a section has the number of the reference or, without a number, the topic in its heading."""
+            if reference.number:
+                return section.number == reference.number
+            return bool(topic) and topic <= _list_title_stems(section, query)
+
+        sections = list(filter(is_right, _list_headed_sections(record, query.state)))
+        sections = sections or list(filter(is_right, _list_sections_of_lines(record, query.state)))
+        if sections:
+            # Of several, one with the same word, such as "Chapter", is preferred, then the one whose heading has the
+            # fewest words besides the topic, then the highest and longest one: a table of contents has the labels, too.
+            section = min(
+                sections,
+                key=lambda section: (
+                    section.word != reference.word,
+                    0 if reference.number else len(_list_title_stems(section, query)),
+                    section.level,
+                    section.start - section.end,
+                    section.start,
+                ),
+            )
+            return _skip_heading(section, query.state)
     return None
+
+
+def _skip_heading(section: NumberedSection, state: State) -> NumberedSection:
+    """Return a section whose text begins after its heading, and after the line below it ("-----")."""
+    if section.text_start > section.start:
+        return section
+    text = state.documents.read_text_slice(section.record.id, section.start, section.end)
+    match = _HEADING_LINES_PATTERN.match(text)
+    return section._replace(text_start=section.start + len(match[0].encode())) if match is not None else section
 
 
 def list_section_chunks(section: NumberedSection, state: State) -> list[int]:
@@ -135,59 +199,78 @@ def list_topic_stems(reference: SectionReference, record: DocumentRecord, query:
     return set(map(query.stem, reference.other_words)) - set(map(query.stem, title))
 
 
-def _find_by_heading(record: DocumentRecord, reference: SectionReference, state: State) -> NumberedSection | None:
-    """Return the section of a document whose heading begins with the label of a reference, or None.
+def _list_title_stems(section: NumberedSection, query: Query) -> set[str]:
+    """Return the stems of the words in the heading of a section, without the headings above it."""
+    return set(map(query.stem, segment_words(section.heading.rpartition(" > ")[2])))
 
-    A heading with the same word, such as "Chapter", is preferred, then the one of the highest level.
-    """
+
+def _list_headed_sections(record: DocumentRecord, state: State) -> list[NumberedSection]:
+    """Return the sections of a document that begin with a heading."""
     sections = state.documents.get_sections(record.id)
-    candidates = []
+    headed_sections = []
     for index, section in enumerate(sections):
         match = _LABEL_PATTERN.match(section.title)
-        if match is not None and match["number"].lower() == reference.number:
-            candidates.append(((match["word"] or "").lower() != reference.word, section.level, index))
-    if not candidates:
-        return None
-    index = min(candidates)[-1]
-    heading = " > ".join(build_heading_path(sections, index))
-    return NumberedSection(record, sections[index].start, sections[index].end, heading)
+        number, word = ("", "") if match is None else (match["number"].lower(), (match["word"] or "").lower())
+        path = " > ".join(build_heading_path(sections, index))
+        headed_sections.append(
+            NumberedSection(record, number, word, path, section.level, section.start, section.start, section.end)
+        )
+    return headed_sections
 
 
-def _find_by_line(record: DocumentRecord, reference: SectionReference, state: State) -> NumberedSection | None:
-    """Return the text after a line that begins with the label of a reference, or None.
+def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[NumberedSection]:
+    """Return the sections of a document that begin with a line with a label, and end at the next label not below them.
 
-    It ends at the next label that is not below it: 4.3 or 5 for 4.2. Without a word such as "section", there must also
-    be a line with the number before, after or above it: 4.1, 4.3 or 4. In a table of contents, labels are close to each
-    other, so the longest such text is returned.
+    After 4.2, these are 4.3 and 5. A label without a word such as "section" counts only if there is also a line with
+    the number before, after or above it: 4.1, 4.3 or 4. The heading is the text up to a period or the end of the line.
     """
-    if not reference.number[0].isdecimal() or record.size > _MAX_TEXT_BYTES:
-        return None
+    if record.size > _MAX_TEXT_BYTES:
+        return []
     text = state.documents.read_text(record.id).decode()
     labels = list(_LINE_PATTERN.finditer(text))
     numbers = {match["number"].lower() for match in labels}
-    *upper, last = reference.number.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
-    neighbors = {".".join(upper), *(".".join([*upper, str(int(last) + step)]) for step in (-1, 1))}
-    has_neighbor = not numbers.isdisjoint(neighbors)
-    spans = []
-    for index, match in enumerate(labels):
-        if match["number"].lower() == reference.number and (has_neighbor or match["word"]):
-            following = (other for other in labels[index + 1 :] if _follows(other["number"].lower(), reference.number))
-            end = next((other.start() for other in following), len(text))
-            spans.append((end - match.start(), match.start(), end))
-    if not spans:
-        return None
-    _, start, end = max(spans, key=lambda span: (span[0], -span[1]))
-    start_byte = len(text[:start].encode())
-    return NumberedSection(record, start_byte, start_byte + len(text[start:end].encode()), "")
+    sections = []
+    for index, match in enumerate(labels[:_MAX_LABELS]):
+        number, word = match["number"].lower(), (match["word"] or "").lower()
+        if not word and numbers.isdisjoint(_list_neighbors(number)):
+            continue
+        following_numbers = _list_following_numbers(number)
+        following = (label for label in labels[index + 1 :] if label["number"].lower() in following_numbers)
+        end = next((label.start() for label in following), len(text))
+        heading_match = _LINE_HEADING_PATTERN.match(text, match.end())
+        text_start = match.end() if heading_match is None else heading_match.end()
+        start_byte = len(text[: match.start()].encode())
+        sections.append(
+            NumberedSection(
+                record,
+                number,
+                word,
+                " ".join(text[match.start() : text_start].split()).strip("*#-+.: "),
+                number.count(".") + 1,
+                start_byte,
+                start_byte + len(text[match.start() : text_start].encode()),
+                start_byte + len(text[match.start() : end].encode()),
+            )
+        )
+    return sections
 
 
-def _follows(number: str, other: str) -> bool:
-    """True if a section with ``number`` can be the first one after the section ``other`` and those below it.
+def _split_number(number: str) -> list[str]:
+    """Return the parts of a number in digits: 12 and 3 of ``12.3a``."""
+    return number.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
 
-    >>> [_follows(number, "4.2") for number in ("4.3", "5", "4.2.1", "1", "4.7")]
-    [True, True, False, False, False]
+
+def _list_neighbors(number: str) -> set[str]:
+    """Return the numbers before, after and above a number: 4.1, 4.3 and 4 for 4.2."""
+    *upper, last = _split_number(number)
+    return {".".join(upper), *(".".join([*upper, str(int(last) + step)]) for step in (-1, 1))}
+
+
+def _list_following_numbers(number: str) -> set[str]:
+    """Return the numbers that can follow a section and those below it: 4.3 and 5 for 4.2.
+
+    After a table of contents, or in a list, the numbers begin again: with 1, or with 4.1.
     """
-    parts = other.rstrip("abcdefghijklmnopqrstuvwxyz").split(".")
-    return any(
-        number == ".".join([*parts[:depth], str(int(part) + 1)]) for depth, part in enumerate(parts) if part.isdecimal()
-    )
+    parts = _split_number(number)
+    first_numbers = {"1", ".".join([*parts[:-1], "1"])}
+    return {".".join([*parts[:depth], str(int(part) + 1)]) for depth, part in enumerate(parts)} | first_numbers

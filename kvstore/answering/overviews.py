@@ -39,7 +39,7 @@ from .excerpts import MAX_WORDS
 from .extractive import ExtractedAnswer
 from .inline_rendering import render_inline
 from .markdown_snippets import LINK_DEFINITIONS_PATTERN
-from .numbered_sections import SectionReference, find_numbered_section, list_section_chunks, list_topic_stems
+from .numbered_sections import SectionReference, find_section, list_section_chunks, list_topic_stems
 from .passages import iter_spans
 
 #: The maximum number of tokens of a summary if the question does not limit the length of the hits.
@@ -200,25 +200,26 @@ def _is_description(sentence: CoverSentence) -> bool:
 def quote_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> Evidence | None:
     """Return evidence that quotes the section that a question asks for, or None if it asks for something else.
 
-    The evidence has at most ``MAX_WORDS`` words from the start of the section or, if the question asks what it says
-    about something, from the sentence with the most words of that. Returns None also if no document of the ``hits``
-    has the section.
+    The question names the section by its number, or asks which section is about something. The evidence has at most
+    ``MAX_WORDS`` words from the start of the section or, if the question asks what it says about something, from the
+    sentence with the most words of that. Returns None also if no document of the ``hits`` has the section.
     """
-    section = find_numbered_section(hits, reference, query)
+    section = find_section(hits, reference, query)
     if section is None:
         return None
     topic = list_topic_stems(reference, section.record, query)
-    if topic and not reference.has_about:
+    if topic and reference.number and not reference.has_about:
         return None
     state = query.state
     with query.trace.step("quote section") as step:
         sentences = [
-            sentence
+            sentence._replace(start=max(sentence.start, section.text_start))  # without the heading before it
             for sentence in collect_cover_sentences(state, list_section_chunks(section, state))
-            if section.start <= sentence.start < section.end
+            if section.text_start < sentence.end and section.start <= sentence.start < section.end
         ]
         num_topic_words = [len(topic.intersection(map(query.stem, segment_words(text.text)))) for text in sentences]
-        first = num_topic_words.index(max(num_topic_words)) if any(num_topic_words) else 0
+        is_from_start = not (reference.number and any(num_topic_words))
+        first = 0 if is_from_start else num_topic_words.index(max(num_topic_words))
         selected: list[CoverSentence] = []
         num_words = 0
         for sentence in sentences[first:]:
@@ -228,12 +229,12 @@ def quote_section(hits: Sequence[Hit], reference: SectionReference, query: Query
             selected.append(sentence)
         if not selected:
             return None
-        step.detail, step.count = section.heading or f"a line that begins with {reference.number}", len(selected)
+        step.detail, step.count = section.heading, len(selected)
     hit = build_composed_hit(
         "summary",
         tuple(sentence.to_span(state) for sentence in selected),
         " ".join(sentence.text for sentence in selected),
-        "the section with the number that the question names",
+        "the section that the question names",
         heading=section.heading,
         title=section.record.title,
         rank=1,

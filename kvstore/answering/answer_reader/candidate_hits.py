@@ -25,7 +25,7 @@ from ...structures.ranking import Ranking, best
 from ...structures.state import State
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
-from ..numbered_sections import find_numbered_section, find_section_reference, list_section_chunks
+from ..numbered_sections import find_section, find_section_reference, list_section_chunks
 from .superlatives import ComparedDocument, ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
@@ -105,7 +105,7 @@ def _rank_numbered_section(hits: Sequence[Hit], query: Query) -> Ranking:
     The section is in a document of the ``hits``.
     """
     reference = find_section_reference(query.question)
-    section = None if reference is None else find_numbered_section(hits, reference, query)
+    section = None if reference is None else find_section(hits, reference, query)
     if section is None:
         return []
     chunks = np.array(list_section_chunks(section, query.state), np.uint64)
