@@ -188,8 +188,8 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
         yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
         yield '  <key id="distance" for="node" attr.name="distance" attr.type="int"/>'
-        for name, type, _ in _EDGE_ATTRIBUTES:
-            yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{type}"/>'
+        for name, type_name, _ in _EDGE_ATTRIBUTES:
+            yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{type_name}"/>'
         yield f'  <graph id="{escape_text(title)}" edgedefault="directed">'
         for node in network.nodes:
             attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
@@ -218,8 +218,8 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
         yield '  <graph defaultedgetype="directed">'
         yield '    <attributes class="node"><attribute id="distance" title="distance" type="integer"/></attributes>'
         columns = "".join(
-            f'<attribute id="{name}" title="{name}" type="{"integer" if type == "int" else type}"/>'
-            for name, type, _ in _EDGE_ATTRIBUTES
+            f'<attribute id="{name}" title="{name}" type="{"integer" if type_name == "int" else type_name}"/>'
+            for name, type_name, _ in _EDGE_ATTRIBUTES
         )
         yield f'    <attributes class="edge">{columns}</attributes>'
         yield "    <nodes>"

@@ -56,13 +56,14 @@ class HashingEmbedder:
             if not counts:
                 continue
             features = [_compute_features(word, self.dimension) for word in counts]
-            weights = [
+            word_weights = [
                 (1 + math.log(count)) * min(len(word) / FULL_WEIGHT_LENGTH, 1.0) for word, count in counts.items()
             ]
-            feature_weights = np.repeat(weights, [len(indexes) for indexes, _ in features])
-            values = feature_weights * np.concatenate([values for _, values in features])
-            indexes = np.concatenate([indexes for indexes, _ in features])
-            row[:] = np.bincount(indexes, weights=values, minlength=self.dimension)
+            # The weight of its word for each feature, times the weight of the feature in the word.
+            weights = np.repeat(word_weights, [len(word_indexes) for word_indexes, _ in features])
+            weights *= np.concatenate([feature_weights for _, feature_weights in features])
+            indexes = np.concatenate([word_indexes for word_indexes, _ in features])
+            row[:] = np.bincount(indexes, weights=weights, minlength=self.dimension)
         return normalised(rows)
 
     def embed_query(self, text: str) -> Embeddings:

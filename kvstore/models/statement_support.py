@@ -96,14 +96,14 @@ class _WordOrder:
     has_by: bool
     is_title: bool
 
-    def has_compatible_order(self, words: Sequence[str]) -> bool:
+    def has_compatible_order(self, sentence_stems: Sequence[str]) -> bool:
         """True unless a sentence contradicts the statement by the order or the counts of its words.
 
-        ``words`` are the stems of the sentence in order. If the statement repeats a word, a sentence that has the word
-        less often contradicts it, unless the sentence's pronouns can stand for a name. Unless the statement is a title,
-        order proves nothing if the two share few words, or if only one of them is passive (has "by").
+        ``sentence_stems`` are the stems of the sentence in order. If the statement repeats a word, a sentence that has
+        the word less often contradicts it, unless the sentence's pronouns can stand for a name. Unless the statement is
+        a title, order proves nothing if the two share few words, or if only one of them is passive (has "by").
         """
-        counts = Counter(words)
+        counts = Counter(sentence_stems)
         num_pronouns = sum(counts[pronoun] for pronoun in PRONOUNS)
         for stem, count in self.repeat_counts.items():
             min_count = count - (num_pronouns if stem in self.names else 0)
@@ -114,7 +114,7 @@ class _WordOrder:
         if not (self.is_title or is_order_known):
             return True
         min_fraction = 1 if self.is_title else _MIN_ORDERED_FRACTION
-        return _compute_lcs_length(shared_stems, words) >= min_fraction * len(shared_stems)
+        return _compute_lcs_length(shared_stems, sentence_stems) >= min_fraction * len(shared_stems)
 
 
 def _compute_lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
@@ -135,7 +135,7 @@ def _compute_lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
 
 @frozen_dataclass
 class _PassageSentence:
-    """A sentence of a passage: ``stems`` of its words and of the headings, and ``words``, its stems in order.
+    """A sentence of a passage: ``stems`` of its words and of the headings, and ``ordered_stems`` of its words alone.
 
     ``earlier_names`` has the names of each earlier sentence, for which its pronouns can stand. ``negated_stems`` has
     the first content word after each of its negations. ``tenses`` are those of its forms of "be" before an article,
@@ -143,7 +143,7 @@ class _PassageSentence:
     """
 
     stems: set[str]
-    words: Sequence[str]
+    ordered_stems: Sequence[str]
     parsed: ParsedSentence
     earlier_names: Sequence[set[str]]
     negated_stems: set[str]
@@ -237,7 +237,7 @@ class _WrittenStatement:
         statement that ``must_keep_phrases`` must have each phrase of the sentences whole or not at all. For a title,
         only the order counts.
         """
-        if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
+        if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.ordered_stems]):
             return False
         if self.is_title:
             return True
@@ -314,7 +314,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
         sentences.append(
             _PassageSentence(
                 stems={*stems, *heading_stems},
-                words=stems,
+                ordered_stems=stems,
                 parsed=parse_sentence(sentence, language),
                 earlier_names=tuple(earlier_names) if refers_back else (),
                 negated_stems=_list_negated_stems(words),
