@@ -279,29 +279,29 @@ class NamedEntities(NamedTuple):
 
 
 class TitleVariantsRequest(ReadRequest[NamedEntities]):
-    """A request for the entities of names, also entities whose name has an addition in parentheses at the end.
-    ``entity_groups`` has the known entities of each name.
+    """A request for the entities of names and of title variants: names with an addition in parentheses at the end, such
+    as "Paris (film)" for "Paris". ``entity_groups`` has the known entities of each name.
     """
 
     entity_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NamedEntities:
-        """Return the entities of each name and of its variants, each with its key (normal form).
+        """Return the entities of each name and of its title variants, each with its key (normal form).
 
-        A variant differs only by an addition in parentheses at the end, such as "Paris" and "Paris (film)". A link in
-        the passage graph connects the entities of such titles. The result also says if there is a ``synonyms`` index.
+        A link in the passage graph connects an entity with its variants. The result also says if the store has a
+        ``synonyms`` index.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.entity_groups)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])
-        is_title = links.kinds == edges.TITLE_LINK
-        linked_entities: dict[int, list[int]] = {}
-        for entity, other in zip(
-            links.entities[is_title].tolist(), links.other_entities[is_title].tolist(), strict=True
+        is_title_link = links.kinds == edges.TITLE_LINK
+        variants_by_entity: dict[int, list[int]] = {}
+        for entity, variant in zip(
+            links.entities[is_title_link].tolist(), links.other_entities[is_title_link].tolist(), strict=True
         ):
-            linked_entities.setdefault(entity, []).append(other)
+            variants_by_entity.setdefault(entity, []).append(variant)
         groups = [
-            {*group, *chain.from_iterable(linked_entities.get(entity, ()) for entity in group)}
+            {*group, *chain.from_iterable(variants_by_entity.get(entity, ()) for entity in group)}
             for group in self.entity_groups
         ]
         has_name_index = bind_index(state, SYNONYMS) is not None

@@ -203,7 +203,8 @@ class _NodeReader:
 
         Caches their records.
         """
-        paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]  # the lowest abstract of a chunk id
+        # The chunk ids below a lowest abstract are ``GROUP_SIZE`` times its id, plus 0, 1, ….
+        paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]
         unfinished = paths
         while unfinished:
             self.load_abstracts(path[-1] for path in unfinished)
@@ -337,12 +338,11 @@ class _NodeReader:
     def _sum_topics(self, topics: Sequence[int]) -> npt.NDArray[np.float64]:
         """Return the sum of the vectors of the chunks in each topic, shape (topics, dimension).
 
-        The stored sums of topics are used if they are valid, otherwise the vectors of chunks.
+        Adds the valid stored sums of topics, and the vectors of the chunks that they do not cover.
         """
         bound_topics = self._bound_topics
         # Topics with the same chunks are summed once.
         distinct_topics, inverse = np.unique(bound_topics.trees.branching_topics[list(topics)], return_inverse=True)
-        # What to add up for each topic: stored sums of topics, and vectors of chunks.
         summands_by_topic = list(map(bound_topics.find_summands, distinct_topics.tolist()))
         stored_topics = list(dict.fromkeys(topic for summands in summands_by_topic for topic in summands.topics))
         chunks = list(dict.fromkeys(chunk for summands in summands_by_topic for chunk in summands.chunks))
@@ -350,11 +350,12 @@ class _NodeReader:
         vectors = np.array([*bound_topics.read_vector_sums(stored_topics), *self._read_vectors(chunks)])
         row_by_topic = {topic: row for row, topic in enumerate(stored_topics)}
         row_by_chunk = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
+        # The rows to add up for each topic.
         row_groups = [
             [*map(row_by_topic.__getitem__, summands.topics), *map(row_by_chunk.__getitem__, summands.chunks)]
             for summands in summands_by_topic
         ]
-        starts = np.cumsum([0, *map(len, row_groups[:-1])])
+        starts = np.cumsum([0, *map(len, row_groups[:-1])])  # of the groups in ``summed_rows``
         summed_rows = vectors[list(chain.from_iterable(row_groups))]
         totals: npt.NDArray[np.float64] = np.add.reduceat(summed_rows, starts, axis=0, dtype=np.float64)
         return totals[inverse]

@@ -41,12 +41,12 @@ class TreeColumns:
     """The columns of trees of topics, filled one topic at a time."""
 
     def __init__(self) -> None:
-        """Create empty columns: level, parent, number of chunks, and the chunks of topics of level 0."""
+        """Create empty columns: level, parent, number of chunks, and the chunks of leaf topics."""
         self._levels, self._parents, self._chunk_counts = array("B"), array("I"), array("I")
-        self._chunks = array("Q")  # only the chunks of the leaf topics (of level 0)
+        self._chunks = array("Q")  # only the chunks of the leaf topics
 
     def append(self, topic: Topic) -> None:
-        """Append the level, parent, chunk count and, at level 0, the chunks of the topic with the next id."""
+        """Append the level, parent, chunk count and, for a leaf topic, the chunks of the topic with the next id."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._chunk_counts.append(topic.chunk_count)
@@ -59,7 +59,7 @@ class TreeColumns:
         for row, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
             topics = slice(first, first + _TOPICS_PER_ROW)
             levels, chunk_counts = np.array(self._levels[topics], "u1"), np.array(self._chunk_counts[topics], "<u4")
-            # Only the chunks of topics of level 0 are stored.
+            # Only the chunks of leaf topics are stored.
             chunk_stop = chunk_start + int(chunk_counts[levels == 0].sum())
             columns = (
                 levels,
@@ -151,7 +151,7 @@ class StoredTopicTrees:
         return children
 
     def list_chunks(self, topic: int) -> list[int]:
-        """Return the chunks of a topic of level 0, in order of document keys and ordinals."""
+        """Return the chunks of a leaf topic, in order of document keys and ordinals."""
         start = self._stops[topic - 1] if topic else 0
         chunks: list[int] = self._chunks[start : self._stops[topic]].tolist()
         return chunks
@@ -164,7 +164,7 @@ class StoredTopicTrees:
             yield from self.iter_leaves(child)
 
     def find_leaves(self, chunks: Sequence[int], *, in_related_tree: bool) -> list[list[int]]:
-        """Return, for each chunk, the topics of level 0 that contain it in one tree, ascending.
+        """Return, for each chunk, the leaf topics that contain it in one tree, ascending.
 
         ``in_related_tree`` selects the tree of related content, else that of similar content.
         """
@@ -194,7 +194,7 @@ class StoredTopicTrees:
 
     @cached_property
     def has_disjoint_leaves(self) -> bool:
-        """True if no chunk is in two topics of level 0 of the tree of similar content."""
+        """True if no chunk is in two leaf topics of the tree of similar content."""
         ids, leaves = self._leaves_by_chunk
         ids = ids[leaves < self.similar_count]
         return not (ids[1:] == ids[:-1]).any()
@@ -229,7 +229,7 @@ class StoredTopicTrees:
 
     @cached_property
     def _leaves_by_chunk(self) -> tuple[Ids, IntArray]:
-        """Two parallel arrays: chunks, ascending, and a topic of level 0 of either tree that contains each of them."""
+        """Two parallel arrays: chunks, ascending, and a leaf topic of either tree that contains each of them."""
         leaves = np.repeat(np.arange(len(self)), np.diff(self._stops, prepend=0))
         order = np.argsort(self._chunks, kind="stable")
         return self._chunks[order], leaves[order]

@@ -140,7 +140,7 @@ class Topics:
         return self.trees.is_in_related_tree(topic)
 
     def list_children(self, topic: int) -> list[int]:
-        """Return the visible children of a topic, ascending; empty for a topic of level 0."""
+        """Return the visible children of a topic, ascending; empty for a leaf topic."""
         return list(filter(self.is_visible, self.trees.list_children(topic)))
 
     def is_visible(self, topic: int) -> bool:
@@ -191,7 +191,7 @@ class Topics:
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return, for each chunk, the topics that contain it, finest first.
 
-        If a chunk is in several topics of level 0, only the ancestors of the first are included.
+        If a chunk is in several leaf topics, only the ancestors of the first are included.
         """
         leaves_by_chunk = self._find_leaves(chunks)
         for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
@@ -200,7 +200,7 @@ class Topics:
         return [[*leaves, *self._list_ancestors(leaves[:1])] for leaves in leaves_by_chunk]
 
     def find_related_topics(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, the topics of related content that contain it: of level 0, then their ancestors."""
+        """Return, for each chunk, the topics of related content that contain it: leaf topics, then their ancestors."""
         topics_by_chunk = []
         for chunk, stored_leaves in zip(chunks, self.trees.find_leaves(chunks, in_related_tree=True), strict=True):
             # A chunk newer than the topics belongs to the topics of the entities that it mentions.
@@ -341,7 +341,7 @@ class Topics:
         return exists
 
     def _has_leaf_changed(self, leaf: int) -> bool:
-        """True if a chunk of a topic of level 0 was deleted, or one was assigned to it, since the build; cached."""
+        """True if a chunk of a leaf topic was deleted, or one was assigned to it, since the build; cached."""
         has_changed = self._leaf_changed.get(leaf)
         if has_changed is None:
             has_newer_chunks = leaf in self._newer_chunks_by_topic
@@ -383,7 +383,7 @@ class Topics:
 
     @cached_property
     def _newer_chunks_by_topic(self) -> Mapping[int, Sequence[int]]:
-        """For each topic of level 0, the chunks added after the build that are assigned to it.
+        """For each leaf topic, the chunks added after the build that are assigned to it.
 
         A chunk belongs to the topic of its nearest older chunk, and to the topics of the entities it mentions.
         """
@@ -397,7 +397,7 @@ class Topics:
 
     @cached_property
     def _related_leaves_by_newer_chunk(self) -> Mapping[int, Sequence[int]]:
-        """For each chunk added after the build, the topics of level 0 of related content whose entities it mentions.
+        """For each chunk added after the build, the leaf topics of related content whose entities it mentions.
 
         A topic is omitted if all chunks that it was built from were deleted.
         """
@@ -466,7 +466,7 @@ class Topics:
         return [chunk if leaves else None for chunk, leaves in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its topics of level 0 in the tree of similar content; empty for a newer chunk."""
+        """Return, for each chunk, its leaf topics in the tree of similar content; empty for a newer chunk."""
         return self.trees.find_leaves(chunks, in_related_tree=False)
 
     @property
