@@ -301,25 +301,23 @@ def _split_at_gaps(
     The text has the font size ``size`` and begins at (x, y). The gaps are found between ``shown_texts``, the texts that
     the operators of the page have drawn. These can have other letters, such as ligatures, so letter counts are scaled.
     """
-    texts_on_line = [
-        (shown.x, shown.num_characters)
-        for shown in shown_texts
-        if abs(shown.y - y) < _MAX_BASELINE_OFFSET * size and shown.num_characters
+    shown_on_line = [
+        shown for shown in shown_texts if abs(shown.y - y) < _MAX_BASELINE_OFFSET * size and shown.num_characters
     ]
-    total_shown = sum(num_shown for _, num_shown in texts_on_line)
+    total_shown = sum(shown.num_characters for shown in shown_on_line)
     num_letters = len("".join(text.split()))
     offset, start = 0, x  # of the current cell: its offset in the text, and its x position
     shown_so_far = shown_in_cell = 0  # the numbers of shown letters up to here, in the line and in the current cell
-    for (shown_x, num_shown), (next_x, _) in pairwise(texts_on_line):
-        shown_so_far += num_shown
-        shown_in_cell += num_shown
+    for shown, next_shown in pairwise(shown_on_line):
+        shown_so_far += shown.num_characters
+        shown_in_cell += shown.num_characters
         letters_in_cell = round(shown_in_cell * num_letters / total_shown)
-        if not _is_wide_gap(next_x - start, letters_in_cell, size) or next_x < shown_x:
+        if not _is_wide_gap(next_shown.x - start, letters_in_cell, size) or next_shown.x < shown.x:
             continue
         split_offset = _find_word_end(text, round(shown_so_far * num_letters / total_shown))
         if offset < split_offset < len(text):
             yield start, text[offset:split_offset]
-            offset, start, shown_in_cell = split_offset, next_x, 0
+            offset, start, shown_in_cell = split_offset, next_shown.x, 0
     yield start, text[offset:]
 
 
