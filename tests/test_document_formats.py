@@ -1362,6 +1362,9 @@ def test_latex_becomes_markdown(markup: str, text: str) -> None:
 def test_latex_includes_nothing_and_ends() -> None:
     document, skipped = read_all("Text.\n\\input{chapters/one}", "a.tex")
     assert (document.text, skipped) == ("Text.\n", SkippedPart("a.tex", "parts in other files"))
+    source = r"Text. \input chapters/intro \import{chapters/}{tea.tex} \subimport*{parts/}{end} The end."
+    document, *skipped_parts = read_all(source, "a.tex")
+    assert (document.text, len(skipped_parts)) == ("Text. The end.\n", 3)
     assert (
         read_all("\\begin{document}\\include{a}\\end{document}", "a.tex")[0].reason == "files that only include others"
     )

@@ -64,6 +64,7 @@ _MAX_SKIPPED_SPACES = 40
 _MAX_BULLET_CHARACTERS = 2
 COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")  # \emph, \% or a brace
 _CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")  # \caption, possibly after \centerhead
+_BARE_PATH_PATTERN = re.compile(r"[\w./:+-]+")  # chapters/intro.tex
 _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,20})")  # language=Python
 
 
@@ -285,10 +286,8 @@ class _FragmentConverter(LatexCursor):
                 self._offset += len(following_text) - len(following_text.lstrip(" \t"))
         elif name in ("SI", "qty", "si", "unit"):
             self._add_quantity(has_number=name in ("SI", "qty"))
-        elif name in ("input", "include", "subfile", "import"):
-            file = self._read_argument()
-            if file.strip():
-                self._source.included_files.append(file)
+        elif name.rstrip("*") in ("input", "include", "subfile", "import", "subimport"):
+            self._read_included_file(name.rstrip("*"))
         elif name == "xspace":
             if self._text[self._offset : self._offset + 1].isalpha():
                 self._inline.add_text(" ")
@@ -349,6 +348,20 @@ class _FragmentConverter(LatexCursor):
             return  # the code is not closed, and is read as text
         self._inline.add_code(self._text[self._offset + 1 : end])
         self._offset = end + 1
+
+    def _read_included_file(self, command: str) -> None:
+        """Read the arguments of a command that includes a file, and add the path of the file to ``included_files``.
+
+        ``import`` and ``subimport`` have a folder and a file. The file after ``input`` needs no braces.
+        """
+        folder = self._read_argument() if command.endswith("import") else ""
+        self._skip_space()
+        bare_path = _BARE_PATH_PATTERN.match(self._text, self._offset) if command == "input" else None
+        if bare_path is not None:
+            self._offset = bare_path.end()
+        path = folder + (self._read_argument() if bare_path is None else bare_path[0])
+        if path.strip():
+            self._source.included_files.append(path)
 
     def _add_quantity(self, *, has_number: bool) -> None:
         r"""Read the arguments of a command of the package siunitx, and add a number with its unit, or only a unit.
