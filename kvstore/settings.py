@@ -159,7 +159,6 @@ class SessionSettings:
         The retired setting ``temperature_sort`` only issues a FutureWarning. Raises InputError for an unknown name or
         an invalid value.
         """
-        kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name == "temperature_sort":
             warnings.warn(
                 "the setting temperature_sort has no effect; remove it, because kvstore 0.5 will reject it",
@@ -169,6 +168,7 @@ class SessionSettings:
             return self
         if name in FIXED_SETTING_NAMES:
             raise InputError(f"{name} is fixed when a store is created; create a new store to change it")
+        kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name not in kinds:
             suggestion = suggest(name, kinds)
             hint = f"did you mean {suggestion}?" if suggestion else f"the settings are {', '.join(sorted(kinds))}"

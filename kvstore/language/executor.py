@@ -126,10 +126,9 @@ def run(
 ) -> Cursor:
     """Run one parsed statement of the text ``sql``.
 
+    ``progress`` receives the progress of an INGEST or an index build, ``on_text`` the text that a model generates.
     Raises the errors of the statement, and TransactionError if an error has ended the transaction that BEGIN opened
     and the statement is not COMMIT or ROLLBACK.
-
-    ``progress`` receives the progress of an INGEST or an index build, ``on_text`` the text that a model generates.
     """
     context = StatementContext(database, sql, parsed_statement.start, parsed_statement.offset_map, progress, on_text)
     statement = parsed_statement.statement

@@ -105,7 +105,7 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def read(self, state: State, row_key: bytes) -> tuple[Key, Value]:
-        """Return the key and the value of the fact that the first table stores under ``row_key``.
+        """Return the key and the value of the fact whose row (in :attr:`row_table`) has the key ``row_key``.
 
         Raises CorruptionError if the row is missing or damaged.
         """
@@ -146,7 +146,7 @@ class StatedFact(Fact[Key, Value]):
 
     @property
     def statistic_name(self) -> str:
-        """The name under which SHOW STATS counts the facts of this kind: the name of their first table."""
+        """The name under which SHOW STATS counts the facts of this kind: the name of the table of their rows."""
         return self.row_table
 
     def estimate_size(self, value: Value) -> int:

@@ -59,7 +59,7 @@ def _scan_entity_range(reader: TableReader, low_key: str | None, high_key: str |
 
 
 def _get_temperature(reader: TableReader, row: TableRow, record: Any) -> int:
-    """Return the temperature (number of lookups) of an entity, given its record; 0 if the cuckoo filter lacks it."""
+    """Return the temperature (number of lookups) of an entity, given its record; 0 if the entity filter lacks it."""
     filter_entry = reader.state.filter.find(record.key)
     return 0 if filter_entry is None else filter_entry.temperature
 
@@ -358,8 +358,9 @@ def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     entity = reader.find_entity(name)
     if entity is None:
         return
-    chunks = reader.state.get_part(GRAPH).list_triple_chunks(entity)  # of documents with triples about the entity
-    yield from _iter_triples(reader, iter({reader.state.chunks.get(chunk).document for chunk in chunks}))
+    triple_chunks = reader.state.get_part(GRAPH).list_triple_chunks(entity)  # the chunks of triples about the entity
+    documents = {reader.state.chunks.get(chunk).document for chunk in triple_chunks}
+    yield from _iter_triples(reader, iter(documents))
 
 
 #: A row is (document, index of the triple in it).
