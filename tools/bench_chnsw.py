@@ -328,7 +328,7 @@ def build_hnswlib_graph(layer: Matrix) -> Any:
 
 
 class CountingSearch:
-    """A repetition of the search of hnswlib, in its own graph, that counts the computed distances.
+    """Repeats searches of hnswlib in hnswlib's own graph, and counts the computed distances.
 
     hnswlib does not report them. A node is an index in the graph; its label is the index of its vector in the layer.
     """

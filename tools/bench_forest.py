@@ -54,7 +54,7 @@ SETTINGS = ((50, 10), (300, 10), (600, 5), (600, 10), (600, 20))
 NODES = (10, 100)
 #: The number of questions per turn; slow methods get one.
 QUESTIONS = 20
-SLOW = ("naive_ms", "bloom_ms", "bloom2_ms")
+SLOW_SEARCHES = ("naive_ms", "bloom_ms", "bloom2_ms")
 #: The number of names for which the sentences of a slow method are checked.
 NUM_CHECKED = 20
 #: The number of edges that are added and removed, and of those that get a commit each.
@@ -204,13 +204,14 @@ def measure_table(
             ]
             medians = {
                 key: measure_median_ms(
-                    search, [questions[:1] if key in SLOW else questions for questions in questions_by_turn]
+                    search, [questions[:1] if key in SLOW_SEARCHES else questions for questions in questions_by_turn]
                 )
                 for key, search in searches.items()
             }
             size = 1 + max(map(len, trees.values()))
             rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": num_entities, **medians})
     lmdb_search.close()
+    # "Cold": the store is opened for each question, after the store above is closed.
     for row in rows:
         questions = [rng.sample(names, min(int(row["entities"]), len(names))) for _ in range(turns)]
         cold = [1000 * measure_seconds(open_and_build_context, folder / "store", question) for question in questions]
@@ -235,7 +236,7 @@ def check_sentences(searches: dict[str, Search], names: Sequence[str]) -> None:
     """Raise AssertionError if the sentences of a search about a name differ from those of the dictionary."""
     expected = [sorted(searches["dict_ms"].build_context([name], RELATIVES)) for name in names]
     for key, search in searches.items():
-        count = NUM_CHECKED if key in SLOW else len(names)
+        count = NUM_CHECKED if key in SLOW_SEARCHES else len(names)
         if [sorted(search.build_context([name], RELATIVES)) for name in names[:count]] != expected[:count]:
             raise AssertionError(f"{key}: its sentences differ from those of DictionarySearch")
 

@@ -230,6 +230,7 @@ def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedSt
                     store, labels, question["question"], is_own=question["answer"] is not None, is_tuning=index % 2 == 0
                 )
             )
+        # Its own questions were asked above.
         all_features += ask_store(AskedStore(notes_folder.name, store, own_sets=[]), other_stores)
     return all_features
 

@@ -108,7 +108,7 @@ class RecordingGraph(BertGraph):
 class _QuantizedGraph(QuantizedBertGraph):
     """A network with weights of 8 bits, whose scales depend on the statistics of the inputs of its layers.
 
-    Methods ``_add_…`` add constants and operations to the network, and return the name of the result.
+    Methods ``_add_…`` add constants and operations to the ONNX graph, and return the name of the result.
     """
 
     def __init__(self, weights: Tensors, statistics: dict[str, _InputStatistics]) -> None:
@@ -117,7 +117,7 @@ class _QuantizedGraph(QuantizedBertGraph):
         self._statistics = statistics
 
     def _add_word_vectors(self, table: npt.NDArray[np.float32]) -> str:
-        """Add the word vectors as bytes with a scale for each word, and return the name of the rows of the tokens."""
+        """Add the word vectors as bytes with a scale for each word; return the name of the vectors of the tokens."""
         scales = np.abs(table).max(axis=1, keepdims=True) / MAX_WEIGHT
         scales[scales == 0] = 1  # rows of zeros
         quantized = np.rint(table / scales).astype(np.int8)

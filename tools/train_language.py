@@ -217,10 +217,7 @@ def set_word_vectors(nlp: Language) -> None:
 
 
 def add_lemmatizer(nlp: Language, documents: Sequence[list[Sentence]]) -> None:
-    """Add a lemmatizer: rules, the base forms in the treebanks, and exceptions to the rules.
-
-    A form of a word is an exception if its most frequent lemma is wrong less often than the lemma by rule.
-    """
+    """Add a lemmatizer: rules, the base forms in the treebanks, and exceptions to the rules."""
     # By part of speech and lower-case form: how often it occurs as (written form, morphology, lemma).
     counts: dict[tuple[str, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
     lemmas_by_pos: dict[str, set[str]] = {pos: set() for pos in RULES}
@@ -237,17 +234,28 @@ def add_lemmatizer(nlp: Language, documents: Sequence[list[Sentence]]) -> None:
     exceptions = tables.add_table("lemma_exc", {pos: {} for pos in RULES})
     lemmatizer = nlp.add_pipe("lemmatizer", config={"mode": "rule"})
     lemmatizer.initialize(lookups=tables)
-    for (pos, form), lemma_counts in sorted(counts.items()):
-        num_wrong = 0  # by rule
-        num_by_lemma: Counter[str] = Counter()
-        for (written_form, morph, lemma), count in lemma_counts.items():
-            token = Doc(nlp.vocab, words=[written_form], pos=[pos.upper()], morphs=[morph])[0]
-            if not lemmatizer.is_base_form(token):
-                num_wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
-                num_by_lemma[lemma] += count
-        if num_by_lemma and num_by_lemma.total() - max(num_by_lemma.values()) < num_wrong:
-            exceptions[pos][form] = [max(num_by_lemma, key=lambda lemma: (num_by_lemma[lemma], lemma))]
+    for (pos, form), form_counts in sorted(counts.items()):
+        lemma = find_exceptional_lemma(lemmatizer, pos, form_counts)
+        if lemma is not None:
+            exceptions[pos][form] = [lemma]
     lemmatizer.cache.clear()
+
+
+def find_exceptional_lemma(lemmatizer: Any, pos: str, form_counts: Counter[tuple[str, str, str]]) -> str | None:
+    """Return the most frequent lemma of a form if it is wrong less often than the lemma by rule, else None.
+
+    ``form_counts`` says how often the form occurs as (written form, morphology, lemma).
+    """
+    num_wrong = 0  # by rule
+    num_by_lemma: Counter[str] = Counter()
+    for (written_form, morph, lemma), count in form_counts.items():
+        token = Doc(lemmatizer.vocab, words=[written_form], pos=[pos.upper()], morphs=[morph])[0]
+        if not lemmatizer.is_base_form(token):
+            num_wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
+            num_by_lemma[lemma] += count
+    if num_by_lemma and num_by_lemma.total() - max(num_by_lemma.values()) < num_wrong:
+        return max(num_by_lemma, key=lambda lemma: (num_by_lemma[lemma], lemma))
+    return None
 
 
 def train(options: argparse.Namespace) -> None:

@@ -35,7 +35,7 @@ class Word:
 
 @dataclass(slots=True)
 class Sentence:
-    """The words of a sentence, and if it begins a paragraph."""
+    """The words of a sentence, and whether it begins a paragraph."""
 
     words: list[Word] = field(default_factory=list)
     opens_paragraph: bool = False

@@ -81,6 +81,8 @@ Part: TypeAlias = "Heading | Paragraph | Box | Code | Terms | Items | Table | Fi
 
 @dataclass(frozen=True)
 class Chapter:
+    """A page of the manual, under a name without spaces."""
+
     name: str
     parts: tuple[Part, ...]
 
@@ -318,56 +320,64 @@ def render_html(chapter: Chapter, **templates: str) -> str:
     html_parts: list[str] = []
     for part in chapter.parts:
         template = templates.get(type(part).__name__.lower())
-        match part:
-            case Box() | Figure() | Footnote() | Heading() if template:
-                html_parts.append(template.format(**{name: _escape(str(value)) for name, value in vars(part).items()}))
-            case Code() if template:
-                html_parts.append(template.format(language=part.language, code=_escape("\n".join(part.lines))))
-            case Terms() if template:
-                pairs = "".join(template.format(term=_escape(term), text=_escape(text)) for term, text in part.pairs)
-                html_parts.append(f"<dl>{pairs}</dl>")
-            case Heading():
-                html_parts.append(f"<h{part.level}>{_escape(part.text)}</h{part.level}>")
-            case Paragraph():
-                html_parts.append(f"<p>{_escape(part.text)}</p>")
-            case Footnote():
-                html_parts.append(f'<p>1</p><p><a href="#r1">1</a> {_escape(part.text)}</p>')
-            case Box():
-                html_parts.append(
-                    f'<aside class="{part.kind}"><p class="title">{_escape(part.title)}</p>'
-                    f"<p>{_escape(part.text)}</p></aside>"
-                )
-            case Code():
-                html_parts.append(
-                    f'<pre><code class="language-{part.language}">{_escape(chr(10).join(part.lines))}</code></pre>'
-                )
-            case Terms():
-                pairs = (f"<dt>{_escape(term)}</dt><dd>{_escape(text)}</dd>" for term, text in part.pairs)
-                html_parts.append(f"<dl>{''.join(pairs)}</dl>")
-            case Items():
-                tag = "ol" if part.numbered else "ul"
-                items = (
-                    f'<li><a href="{make_page_name(item)}.html">{_escape(item)}</a></li>'
-                    if part.links
-                    else f"<li>{_escape(item)}</li>"
-                    for item in part.items
-                )
-                html_parts.append(f"<{tag}>{''.join(items)}</{tag}>")
-            case Table():
-                header, *rows = part.rows
-                html_parts.append(
-                    f"<table><caption>{_escape(part.caption)}</caption><thead><tr>"
-                    + "".join(f"<th>{_escape(cell)}</th>" for cell in header)
-                    + "</tr></thead><tbody>"
-                    + "".join("<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-                    + "</tbody></table>"
-                )
-            case Figure():
-                html_parts.append(
-                    f'<figure><img src="burner.png" alt="{_escape(part.alt)}">'
-                    f"<figcaption>{_escape(part.caption)}</figcaption></figure>"
-                )
+        html_parts.append(_fill_template(template, part) if template else _render_part(part))
     return "\n".join(html_parts)
+
+
+def _fill_template(template: str, part: Part) -> str:
+    """Return a part as HTML by a template of a generator."""
+    match part:
+        case Code():
+            return template.format(language=part.language, code=_escape("\n".join(part.lines)))
+        case Terms():
+            pairs = "".join(template.format(term=_escape(term), text=_escape(text)) for term, text in part.pairs)
+            return f"<dl>{pairs}</dl>"
+        case _:
+            return template.format(**{name: _escape(str(value)) for name, value in vars(part).items()})
+
+
+def _render_part(part: Part) -> str:
+    """Return a part as plain HTML, without a generator's template."""
+    match part:
+        case Heading():
+            return f"<h{part.level}>{_escape(part.text)}</h{part.level}>"
+        case Paragraph():
+            return f"<p>{_escape(part.text)}</p>"
+        case Footnote():
+            return f'<p>1</p><p><a href="#r1">1</a> {_escape(part.text)}</p>'
+        case Box():
+            return (
+                f'<aside class="{part.kind}"><p class="title">{_escape(part.title)}</p>'
+                f"<p>{_escape(part.text)}</p></aside>"
+            )
+        case Code():
+            return f'<pre><code class="language-{part.language}">{_escape(chr(10).join(part.lines))}</code></pre>'
+        case Terms():
+            pairs = (f"<dt>{_escape(term)}</dt><dd>{_escape(text)}</dd>" for term, text in part.pairs)
+            return f"<dl>{''.join(pairs)}</dl>"
+        case Items():
+            tag = "ol" if part.numbered else "ul"
+            items = (
+                f'<li><a href="{make_page_name(item)}.html">{_escape(item)}</a></li>'
+                if part.links
+                else f"<li>{_escape(item)}</li>"
+                for item in part.items
+            )
+            return f"<{tag}>{''.join(items)}</{tag}>"
+        case Table():
+            header, *rows = part.rows
+            return (
+                f"<table><caption>{_escape(part.caption)}</caption><thead><tr>"
+                + "".join(f"<th>{_escape(cell)}</th>" for cell in header)
+                + "</tr></thead><tbody>"
+                + "".join("<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+                + "</tbody></table>"
+            )
+        case Figure():
+            return (
+                f'<figure><img src="burner.png" alt="{_escape(part.alt)}">'
+                f"<figcaption>{_escape(part.caption)}</figcaption></figure>"
+            )
 
 
 def _escape(text: str) -> str:

@@ -137,7 +137,7 @@ def _draw_windows(rows: list[Row]) -> list[Example]:
 
 
 def _draw_questions(rows: list[Row]) -> list[_Question]:
-    """Return fixed questions, each with the sentences of all articles that share the rarest words with it.
+    """Return the same questions each time, with the sentences of all articles that share the rarest words with them.
 
     Questions with an answer are first; a question that shares no word with any sentence is omitted.
     """

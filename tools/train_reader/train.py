@@ -260,9 +260,10 @@ def compute_loss(
     pairs: torch.Tensor,
     choice_loss: torch.Tensor,
 ) -> torch.Tensor:
-    """Return the loss of a batch, from the logits of its examples in order and the probabilities they should have.
+    """Return the loss of a batch, from the logits of its examples and ``labels``, the probabilities they should have.
 
-    ``choice_loss`` is weighted already.
+    A row of ``pairs`` has the indexes of an answered example and of its near miss, whose logits should differ by a
+    margin. ``choice_loss`` is weighted already.
     """
     margin_loss = functional.relu(_MARGIN - (answered[pairs[:, 0]] - answered[pairs[:, 1]])).mean()
     loss = functional.binary_cross_entropy_with_logits(answered, labels.to(answered.device)) + _SPAN_WEIGHT * span_loss
