@@ -54,7 +54,7 @@ class LayerSearch(NamedTuple):
 class NearestNodesRequest(ReadRequest[LayerSearch]):
     """A request for the ``count`` nodes of each layer that are nearest to a unit vector and still exist, in the
     entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates that the search of a layer
-    remembers. Raises IndexUnavailableError without a graph, if it is too large to build in memory.
+    remembers.
     """
 
     vector: Vector

@@ -1,6 +1,6 @@
 """The read requests of a path search: units of a state with their vectors, texts and mentioned entities. A *unit* is a
 sentence with its own vector. *Mention bits* say how a chunk mentions an entity, such as in its title or only in lower
-case. *Known* chunks are those whose units the caller has already read.
+case. *Known* chunks are those whose units the caller has read.
 
 In: entities, chunks or units found before, and the vector of a question. Out: units with their vectors, their texts,
 and the entities that they mention.
@@ -132,8 +132,8 @@ class EntityUnitsAnswer(NamedTuple):
 
 class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     """A request for the units that mention each entity, in their own text or in the title of their document. Reads at
-    most ``max_chunks`` chunks per entity, the nearest to ``vector``, which has unit length. The answer omits the
-    records and vectors of the units of ``known_chunks``, which the caller already has.
+    most ``max_chunks`` chunks per entity, those nearest to the unit vector ``vector``. The answer omits the records and
+    vectors of the units of ``known_chunks``, which the caller already has.
     """
 
     entities: Sequence[int]

@@ -118,8 +118,8 @@ class GlobalStrategy:
 @dataclass(frozen=True)
 class _CommunityScoring:
     """Scores the communities with documents that match the query's condition, and chunks in no community. ``rarities``
-    has the rarity (IDF) of each term in the question. ``allowed`` is the mask of the communities with matching
-    documents (None: all). ``unassigned_chunks`` are in no community, or in ``newer_chunks``.
+    has the rarity (IDF) of the question's terms. ``allowed`` masks the communities with matching documents (None: all).
+    ``unassigned_chunks`` are in no community, or in ``newer_chunks``.
 
     The unassigned chunks match the condition, too: nearby chunks in no community, nearest first, then the newer chunks.
     ``num_omitted`` is the number of such chunks that are left out.

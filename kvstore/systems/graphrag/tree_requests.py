@@ -113,8 +113,8 @@ class ScoredCommunities(NamedTuple):
 
 class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
     """A request for the children of ``parents`` (None: the coarsest communities), with their scores. ``allowed`` is the
-    mask of the allowed communities (None if the query has no condition); others are omitted. ``vector`` is the
-    question's unit vector, and ``rarities`` has the rarity (IDF) of each of its terms.
+    mask of the allowed communities (None: all); others are omitted. ``vector`` is the question's unit vector, and
+    ``rarities`` has the rarity (IDF) of each of its terms.
     """
 
     parents: IntArray | None

@@ -103,7 +103,7 @@ DEFAULT_WEIGHTS = Weights()
 class HybridResult:
     """The result of hybrid search. ``chunks`` are the ids of the candidates, ascending, with their ``scores``.
     ``dense_ranking`` (by vectors) and ``lexical_ranking`` (by words) are the best chunks of the two searches.
-    ``full_rankings`` are the same rankings in full length, for queries that request more hits.
+    ``full_rankings`` are the same rankings in full, for queries that request more hits.
 
     ``rarities`` are the IDF weights of the question's terms that the store has. ``coverage`` is the fraction of them,
     by rarity, in the best chunk.

@@ -41,7 +41,7 @@ class DocumentCandidates(NamedTuple):
 class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     """A request for the sentences of documents that match the query's condition: of the documents of ``near_chunks``
     (None: all). If the documents have more than ``max_bytes``, their abstracts are read instead: the lowest or, if
-    there are more than ``max_abstracts`` of these, the ones over whole documents.
+    there are more than ``max_abstracts`` of these, those of whole documents.
     """
 
     near_chunks: Sequence[int] | None
