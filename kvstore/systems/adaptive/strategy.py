@@ -326,7 +326,7 @@ def _add_triple_chunks(
     """
     best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
     joined = _find_joined_chunks(query, hybrid, decomposition, best_chunks)
-    bonuses = _JOINED_BONUS * joined.matches * scale_to_best(joined.cosines) ** _JOINED_EXPONENT
+    bonuses = _JOINED_BONUS * joined.match_scores * scale_to_best(joined.cosines) ** _JOINED_EXPONENT
     candidates = set(chunks.tolist())
     joined_rows = list(zip(joined.chunks.tolist(), joined.pairs, strict=True))
     # If several triples lead to a chunk, the path shows the best of them, whose row is the first.
@@ -358,7 +358,7 @@ def _find_joined_chunks(
     is_allowed = query.mask_allowed(answer.chunks)
     return JoinedChunks(
         chunks=answer.chunks[is_allowed],
-        matches=answer.matches[is_allowed],
+        match_scores=answer.match_scores[is_allowed],
         cosines=answer.cosines[is_allowed],
         pairs=list(compress(answer.pairs, is_allowed)),
     )

@@ -35,12 +35,12 @@ _MAX_NAME_CHUNKS = 200
 class JoinedChunks(NamedTuple):
     """Chunks of names that triples connect to a question, one row per name and chunk, those of the best triple first.
 
-    ``matches`` has the score of each row's triple as a fraction of the best score, and ``cosines`` the cosine of its
-    chunk with the question without its names. ``pairs`` are the two names that the triple of each row connects.
+    ``match_scores`` has the score of each row's triple as a fraction of the best score, and ``cosines`` the cosine of
+    its chunk with the question without its names. ``pairs`` are the two names that the triple of each row connects.
     """
 
     chunks: Ids
-    matches: npt.NDArray[np.float64]
+    match_scores: npt.NDArray[np.float64]
     cosines: npt.NDArray[np.float64]
     pairs: Sequence[tuple[str, str]]
 
@@ -74,14 +74,11 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
             return JoinedChunks(np.empty(0, np.uint64), np.empty(0), np.empty(0), [])
         # The entity of each row (chunk): rows are grouped by entity, and ``bounds`` are the borders of the groups.
         row_entities = np.repeat(answer.request.entities, np.diff(neighborhood.rows.bounds)).tolist()
-        # The rows of the selected entities, in the order of the matches. (The order of entity ids is arbitrary.)
-        ranks = {entity: rank for rank, entity in enumerate(matches_by_entity)}
-        selected_rows = [row for row, entity in enumerate(row_entities) if entity in ranks]
-        rows = np.array(sorted(selected_rows, key=lambda row: ranks[row_entities[row]]), np.int64)
+        rows = _list_rows_of_entities(row_entities, list(matches_by_entity))
         row_matches = [matches_by_entity[row_entities[row]] for row in rows.tolist()]
         return JoinedChunks(
             chunks=neighborhood.rows.chunks[rows],
-            matches=scale_to_best(np.array([match.score for match in row_matches])),
+            match_scores=scale_to_best(np.array([match.score for match in row_matches])),
             cosines=neighborhood.cosines[rows].astype(np.float64),
             pairs=[match.names for match in row_matches],
         )
@@ -100,6 +97,13 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
             vector=self.vector,
         )
         return NamedNeighborhoodRequest(names, empty_request, _MAX_NAME_CHUNKS).fetch(state)
+
+
+def _list_rows_of_entities(row_entities: Sequence[int], entities: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the indexes of the rows of ``entities``, in their order; ``row_entities`` has each row's entity."""
+    ranks = {entity: rank for rank, entity in enumerate(entities)}
+    selected_rows = [row for row, entity in enumerate(row_entities) if entity in ranks]
+    return np.array(sorted(selected_rows, key=lambda row: ranks[row_entities[row]]), np.int64)
 
 
 def _select_entities(entities: Iterable[int], matches: Iterable[TripleMatch]) -> dict[int, TripleMatch]:
