@@ -1350,6 +1350,7 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
         ("\\newcommand{\\x}{\\textsc{Hydro}\\xspace}\\newcommand{\\y}{Stra\\ss}The \\x runs, the \\x{} too: \\x, \\y e.", "The Hydro runs, the Hydro too: Hydro, Straße.\n"),
         ("\\begin{tabular}{lrr}A & B & C \\\\ \\midrule \\multicolumn{2}{c}{x} & 1 \\\\\\end{tabular}", "| A | B | C |\n| --- | --- | --- |\n| x |  | 1 |\n"),
         ("\\unknown{kept} \\textcolor{red}{red} \\href{http://x}{link} \\begin{nosuch}inside\\end{nosuch}", "kept red link\n\ninside\n"),
+        ("10\\textsuperscript{6} on the 21\\textsuperscript{st} at \\ang{30} or \\ang{12;3;1}", "10^6 on the 21st at 30° or 12°3′1″\n"),
     ],
 )  # fmt: skip
 def test_latex_becomes_markdown(markup: str, text: str) -> None:

@@ -274,6 +274,10 @@ class _FragmentConverter(LatexCursor):
             self._inline.add_text("“")
             self._add_running_text(self._read_argument())
             self._inline.add_text("”")
+        elif name == "textsuperscript":
+            argument = self._read_argument()
+            if not self._inline.add_exponent(argument.strip()):
+                self._add_running_text(argument)
         elif name in ACCENTS:
             self._add_accent(name)
         elif name in LETTERS:
@@ -286,6 +290,11 @@ class _FragmentConverter(LatexCursor):
                 self._offset += len(following_text) - len(following_text.lstrip(" \t"))
         elif name in ("SI", "qty", "si", "unit"):
             self._add_quantity(has_number=name in ("SI", "qty"))
+        elif name == "ang":
+            self._read_option()
+            degrees = self._read_argument().split(";")  # "12;3;1" is 12°3′1″
+            marked_parts = [part.strip() + mark for part, mark in zip(degrees, "°′″", strict=False) if part.strip()]
+            self._inline.add_text("".join(marked_parts))
         elif name.rstrip("*") in ("input", "include", "subfile", "import", "subimport"):
             self._read_included_file(name.rstrip("*"))
         elif name == "xspace":
