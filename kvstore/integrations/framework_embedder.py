@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..errors import EmbedderError
 
+#: Vectors of length 1: a single one, or one per row.
 UnitVectors = npt.NDArray[np.float32]
 #: The attributes in which frameworks store the model's name, in order of preference.
 _MODEL_ATTRIBUTES = ("model_name", "model", "model_id", "repo_id", "deployment")

@@ -21,6 +21,7 @@ MAX_DOCUMENT_CHARS = 200_000
 #: The maximum number of results that a tool call may request.
 MAX_RESULTS = 50
 
+#: The Python type of each JSON type of an argument, and its name in errors.
 _ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
     "string": (str, "a string"),
     "integer": (int, "a whole number"),
@@ -209,6 +210,7 @@ def _build_list_schema(name: str, items: Mapping[str, Any], **fields: str) -> di
     return schema
 
 
+#: The schemas of the parts of results.
 _PASSAGE = _build_item_schema(
     document="string", start="integer", end="integer", score="number", why="string", text="string"
 )

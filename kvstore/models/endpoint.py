@@ -28,10 +28,12 @@ from .timeouts import Timeouts
 if TYPE_CHECKING:
     from .http_client import Reply
 
+#: The address of OpenAI, and the environment variables for another address and for the key.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BASE_URL_VARIABLES = ("KVSTORE_OPENAI_BASE_URL", "OPENAI_BASE_URL")
 KEY_VARIABLE = "OPENAI_API_KEY"
 
+#: The HTTP statuses after which a request is sent again: the server is busy, or fails.
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 #: Seconds between two requests to a server that is loading its model.

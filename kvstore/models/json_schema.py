@@ -28,6 +28,7 @@ _SENTENCE_END_PATTERN = compile_lazily(r"[.!?…](?=\s)|[。！？]")
 #: The number of prefixes of an unfinished answer that are tried.
 _MAX_PREFIXES = 100
 
+#: The Python types of each type of JSON Schema, and the supported keywords.
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),

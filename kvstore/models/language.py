@@ -51,6 +51,7 @@ _PIPELINE_FOLDER = "pipeline"
 #: The number of hexadecimal digits of a digest that serves as a version.
 _VERSION_DIGITS = 12
 
+#: The borders at which a text is divided, best first: the ends of paragraphs, lines, sentences and words.
 _BORDER_PATTERNS = [compile_lazily(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
 
 

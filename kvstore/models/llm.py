@@ -33,10 +33,12 @@ from .token_estimate import estimate_message_tokens, token_estimate
 if TYPE_CHECKING:
     from .http_client import Reply
 
+#: The environment variables with the address and the key of the server.
 URL_VARIABLE = "KVSTORE_LLM_URL"
 KEY_VARIABLE = "KVSTORE_LLM_KEY"
 
 
+#: A message of the OpenAI protocol, with ``role`` and ``content``.
 Message = Mapping[str, str]
 
 #: The default maximum number of tokens of an answer.
@@ -46,6 +48,7 @@ _INVALID_STATUSES = ("status 400", "status 413", "status 422")
 _CONTEXT_PATTERN = compile_lazily(r"\bcontext\b|maximum (?:sequence|model) length|prompt is too long", re.IGNORECASE)
 #: The size of the context in the message of a server: "maximum context length is 8192 tokens", "context size (4,096)".
 _LIMIT_PATTERN = compile_lazily(r"(?:context|length)[\w\s]{0,20}?\D{0,10}?(?P<limit>\d[\d,]*)", re.IGNORECASE)
+#: A number with or without commas.
 _NUMBER_PATTERN = compile_lazily(r"\d[\d,]*")
 #: The share of the computed size of a shorter prompt that is used, because sizes are estimates.
 _ESTIMATE_SHARE = 0.95

@@ -27,6 +27,7 @@ from .protocol import EXPORT_PACKAGES, INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER,
 
 #: The version of the export; raise it if the exported model returns other vectors.
 _EXPORT_VERSION = 1
+#: A digest of the weights and of the version of their export, which stores record.
 _WEIGHTS = hashlib.sha256(f"{SOURCE_DIGEST} {_EXPORT_VERSION}".encode()).hexdigest()[:16]
 
 

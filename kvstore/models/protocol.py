@@ -19,11 +19,13 @@ from ..errors import EmbedderError
 from ..extensions.entry_points import format_error
 from ..extensions.extras import format_install
 
+#: Vectors in float32: a single one, or one per row.
 Embeddings = npt.NDArray[np.float32]
 
 #: The purpose of a vector; some models treat questions and documents differently.
 TextKind = Literal["query", "document"]
 
+#: The names of the default and of the multilingual embedder.
 DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
 MULTILINGUAL_EMBEDDER = "multilingual-e5-small"
 

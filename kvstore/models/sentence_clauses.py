@@ -15,6 +15,7 @@ from ..text.everyday_words import NOUN, get_part_of_speech
 from ..text.words import FUNCTION_WORDS, split_written_words
 from .english_words import ARTICLES, AUXILIARIES, DETERMINERS, RELATIVE_PRONOUNS, find_verb, is_participle
 
+#: The conjunctions that join clauses.
 _CONJUNCTIONS = frozenset("and but while whereas".split())
 #: The words after which a joined clause can be a condition, or reported speech, so that it is not said alone.
 _SUBORDINATORS = frozenset("although as because how if since than that though unless until what when why".split())

@@ -20,6 +20,7 @@ from .text_checks import find_supported_sentences
 
 Result = TypeVar("Result")
 
+#: The instruction, and an example: passages, each with a sentence about it.
 SENTENCE_TASK = (
     "You are shown numbered passages. For each, write one short sentence that says the most important thing in it, "
     "with its words and in its language. Say nothing that is not in the passages."

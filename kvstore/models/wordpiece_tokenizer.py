@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from ..text.patterns import compile_lazily
 
+#: The table of BERT's normalization of characters, and its SHA-256.
 CHARACTERS_FILE = Path(__file__).parent / "bert" / "characters.json"
 _CHARACTERS_DIGEST = "6466ff3e9734fa5078eb08b6e7aa61c4165dcde5bc1666cdddc93d4b0aef76f6"
 #: The syllables of Hangul; they are divided into letters.

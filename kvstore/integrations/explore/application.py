@@ -80,6 +80,7 @@ PAGES: tuple[ExplorerPage, ...] = (
 )
 
 _JSON_TYPE = "application/json"
+#: The HTTP status of a response for each class of errors.
 _ERROR_STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
     (DocumentNotFoundError, 404),
     (EntityNotFoundError, 404),

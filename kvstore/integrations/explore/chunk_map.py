@@ -293,6 +293,7 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
     return labels
 
 
+#: The function that returns the label of each chunk in a coloring; other colorings are metadata fields.
 _LABELERS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
     "cluster": _label_by_cluster,
     "document": _label_by_document,

@@ -24,8 +24,6 @@ from .urls import build_entity_url
 ByteSpan = tuple[int, int]
 #: Fenced code and headings in Markdown, the format in which documents with a layout are stored.
 _BLOCK_PATTERN = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
-
-
 #: Patterns of Markdown syntax, which is hidden in an excerpt: the groups of each pattern, or else its whole match. In
 #: order: marks of headings and quotations, fences and table rules; emphasis; links; links between notes; backslash
 #: escapes.
@@ -43,9 +41,8 @@ _SYNTAX_PATTERNS = tuple(
 _LEADING_HEADINGS_PATTERN = re.compile(r"\A(?:#{1,6} [^\n]*\s+)+(?=\S)")
 #: The maximum number of characters of a cut word, which an excerpt then omits; scripts without spaces have longer ones.
 _MAX_CUT_WORD = 30
-_CODE_SPAN_PATTERN = re.compile(
-    rb"(?P<opening>`+)(?=[^`])(?P<code>[^`\n]{1,1000})(?P<closing>(?P=opening))(?!`)"
-)  # `code`
+#: Code within a line, between equal numbers of backquotes.
+_CODE_SPAN_PATTERN = re.compile(rb"(?P<opening>`+)(?=[^`])(?P<code>[^`\n]{1,1000})(?P<closing>(?P=opening))(?!`)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from .page import ExplorerPage, PageContent, PageRequest
 _MAX_COUNTED = 20_000
 _MAX_VALUES = 8
 _MAX_FIELDS = 12
+#: The SQL of ORDER BY for each order of the documents.
 _ORDERS = {
     "key": "key",
     "title": "title IS NULL, title, key",

@@ -50,6 +50,7 @@ def hash_source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+#: The security headers of a response, unless it has its own.
 HEADERS = {
     "content-security-policy": build_content_policy(),
     "x-content-type-options": "nosniff",

@@ -11,6 +11,7 @@ from .page import ExplorerPage, PageContent, PageRequest
 
 #: The number of listed ingests and of documents with omitted text.
 _NUM_LISTED = 20
+#: The labels of the sizes that the page shows, and their names in the statistics.
 _SIZES = (
     ("texts", "text_bytes"),
     ("data file", "file_bytes"),

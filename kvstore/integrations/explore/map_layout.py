@@ -36,6 +36,7 @@ _MIN_LENGTH = 1e-9
 #: The minimum number of vectors for UMAP.
 _MIN_UMAP_VECTORS = 30
 
+#: Vectors in float32, one per row.
 MapVectors = npt.NDArray[np.float32]
 
 

@@ -33,11 +33,14 @@ _MARKER_BEGIN, _MARKER_END, _MARKER_CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
 #: The order of markers at the same offset: the end of a span precedes the beginning of the next one, unless the span is
 #: empty.
 _ORDER_END, _ORDER_BEGIN, _ORDER_EMPTY_END = range(3)
+#: A marker, with its index; and, to split HTML, a tag or a marker.
 _MARKER_PATTERN = re.compile(f"[{_MARKER_BEGIN}{_MARKER_END}](\\d+){_MARKER_CLOSE}")
 _PIECE_PATTERN = re.compile(f"(<[^>]*>|[{_MARKER_BEGIN}{_MARKER_END}]\\d+{_MARKER_CLOSE})")
 #: The characters that begin a block of Markdown, which a marker must not precede.
 _BLOCK_START_PATTERN = re.compile(r"[ \t]*(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|>|\|)[ \t]+|```[^\n]*\n|~~~[^\n]*\n|\|)*")
+#: A line that shows no text: a rule, the rule of a table, or a link definition.
 _RULE_PATTERN = re.compile(r"[ \t]*(?:[-=*_:| \t]{3,}|\[[^\]\n]+\]:[^\n]*)$", re.MULTILINE)
+#: The schemes of the links that are kept.
 _SCHEMES = frozenset({"http", "https", "mailto"})
 
 

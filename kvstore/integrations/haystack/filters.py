@@ -15,6 +15,7 @@ from haystack.errors import FilterError
 
 FilterMapping = dict[str, Any]
 
+#: The store's operators by Haystack's: those of numbers and dates, those of lists, and all.
 _ORDER_OPERATORS = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 _LIST_OPERATORS = {"in": "$in", "not in": "$nin"}
 _OPERATORS = {"==": "$eq", "!=": "$ne", **_ORDER_OPERATORS, **_LIST_OPERATORS}

@@ -28,6 +28,7 @@ Item = TypeVar("Item")
 
 #: The prefix of the origin of documents added through LangChain.
 ORIGIN_PREFIX = "langchain:"
+#: The format of the time in an origin, and the number of its characters.
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 _TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
 

@@ -18,6 +18,7 @@ from ...errors import InputError
 
 #: The metadata fields of a document: the value of its item, and its times as mapping.
 VALUE, TIMES = "value", "item"
+#: The text between namespace and key in a document's key, and between the indexed texts of an item.
 _NAMESPACE_END = ".."
 _TEXT_SEPARATOR = "\n\n"
 #: The maximum number of characters of a text that becomes one chunk, which can have 65,535 bytes.

@@ -16,6 +16,7 @@ from ...errors import ArgumentError, InputError
 
 FilterMapping = dict[str, Any]
 
+#: The store's operators by LlamaIndex's.
 _COMPARISONS = {
     FilterOperator.EQ: "$eq",
     FilterOperator.NE: "$ne",
