@@ -221,7 +221,7 @@ class Asker:
     def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
         """Return the evidence for a question from ``strategy``.
 
-        Instead, it is a quotation if the question asks for a section by its number, or an overview if it asks for a
+        Instead, it is from the section that the question names by its number, or an overview if the question asks for a
         summary. There is neither if ``clauses`` name a strategy, and no overview if ``strategy`` answers overview
         questions itself, or if the subject of the summary is unknown.
         """
@@ -230,11 +230,11 @@ class Asker:
 
             reference = find_section_reference(query.question, query.state.main_language)
             if reference is not None:
-                from .overviews import quote_section
+                from .section_evidence import retrieve_section
 
-                quotation = quote_section(self.retrieve_evidence(strategy, query).hits, reference, query)
-                if quotation is not None:
-                    return quotation
+                section_evidence = retrieve_section(self.retrieve_evidence(strategy, query).hits, reference, query)
+                if section_evidence is not None:
+                    return section_evidence
             request = parse_summary_request(query.question, query.state.main_language)
             if request is not None and not getattr(strategy, "overview", False):
                 from .overviews import retrieve_overview
@@ -382,11 +382,12 @@ class Asker:
         if reader is None:
             return None
         from .answer_reader.reading import read_passages
+        from .numbered_sections import SECTION
         from .passages import build_passages
         from .question_form import may_need_several_passages
 
         compared: Mapping[str, ComparedDocument] = {}
-        if clauses.get("using") is None and clauses.get("within") is None:
+        if clauses.get("using") is None and clauses.get("within") is None and evidence.strategy != SECTION:
             hits, compared = add_candidate_hits(hits, query)
         passages = build_passages(hits, query.state)
         with query.trace.step("read sentences") as step:

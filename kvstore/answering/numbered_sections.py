@@ -21,6 +21,8 @@ from ..text.patterns import compile_lazily
 from ..text.question_words import load_question_words
 from ..text.words import FUNCTION_WORDS, segment_words
 
+#: The name of the strategy in evidence from a numbered section.
+SECTION = "section"
 #: The words before the number of a section.
 _SECTION_WORDS = (
     "section|sec|clause|article|art|paragraph|chapter|appendix|annex|schedule|rule|part"
@@ -31,6 +33,13 @@ _SECTION_WORDS = (
 _NUMBER = r"\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?|(?-i:[IVXLC]{1,7}|[A-Z])"
 _REFERENCE_PATTERN = compile_lazily(
     rf"(?:\b(?P<word>{_SECTION_WORDS})s?\b\.?\s*|§+\s*)(?P<number>{_NUMBER})(?![\w%]|\.\d)", re.IGNORECASE
+)
+#: The phrase that names a section at the start or at the end of a question: "Under clause 4.2 of the lease,".
+_PHRASE_PATTERN = compile_lazily(
+    r"(?:\A|(?<=[^\s,])[\s,]+)(?:according to|pursuant to|in accordance with|by|from|in|of|per|under|gemäß|laut|nach)"
+    rf"\s+(?:the\s+)?(?:(?:{_SECTION_WORDS})s?\b\.?\s*|§+\s*)(?:{_NUMBER})(?:\s+(?:of|der|des)(?:\s+[\w.'’-]+){{1,5}}?)?"
+    r"(?:(?<=\w)(?=\s*[?.!]*\s*\Z)|,\s+)",
+    re.IGNORECASE,
 )
 #: The label at the start of a heading.
 _LABEL_PATTERN = compile_lazily(
@@ -132,6 +141,23 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
     if is_about_topic:
         other_words -= _TOPIC_REQUEST_WORDS
     return SectionReference(number, word, other_words, bool(_ABOUT_PATTERN.search(other_text)))
+
+
+def remove_reference(question: str) -> str:
+    """Return a question without the phrase that names a section, or the whole question if it has no such phrase.
+
+    >>> remove_reference("Under clause 4.2 of the lease, who pays for keys?")
+    'Who pays for keys?'
+    >>> remove_reference("Who pays for keys according to § 4?"), remove_reference("Who signs section 4 notices?")
+    ('Who pays for keys?', 'Who signs section 4 notices?')
+    """
+    match = _PHRASE_PATTERN.search(question)
+    if match is None:
+        return question
+    before, after = question[: match.start()].rstrip(), question[match.end() :].lstrip()
+    if before:
+        return f"{before}{after}" if not after[:1].isalnum() else f"{before} {after}"
+    return after[:1].upper() + after[1:]
 
 
 def find_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> NumberedSection | None:

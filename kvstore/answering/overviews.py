@@ -33,21 +33,19 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
-from ..text.words import segment_words
 from .citations import Citation, neutralize_citations
-from .excerpts import MAX_WORDS
 from .extractive import ExtractedAnswer
 from .inline_rendering import render_inline
 from .markdown_snippets import LINK_DEFINITIONS_PATTERN
-from .numbered_sections import SectionReference, find_section, list_section_chunks, list_topic_stems
+from .numbered_sections import SECTION
 from .passages import iter_spans
 
 #: The maximum number of tokens of a summary if the question does not limit the length of the hits.
 _MAX_TOKENS = 300
 #: The question for the strategy that summarizes a document.
 _SUMMARY_QUESTION = "Summarize the document."
-#: The names of the strategies in evidence that lists documents, and in evidence that quotes a section.
-_LISTING, _SECTION = "documents", "section"
+#: The name of the strategy in evidence that lists documents.
+_LISTING = "documents"
 #: The words after the number of documents if only some are listed.
 _PARTIAL = ", among them"
 #: The number of chunks at the start of a document that can contain its opening sentence.
@@ -197,52 +195,6 @@ def _is_description(sentence: CoverSentence) -> bool:
     return is_complete and _MIN_OPENING_WORDS <= sentence.words.length <= _MAX_OPENING_WORDS
 
 
-def quote_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> Evidence | None:
-    """Return evidence that quotes the section that a question asks for, or None if it asks for something else.
-
-    The question names the section by its number, or asks which section is about something. The evidence has at most
-    ``MAX_WORDS`` words from the start of the section or, if the question asks what it says about something, from the
-    sentence with the most words of that. Returns None also if no document of the ``hits`` has the section.
-    """
-    section = find_section(hits, reference, query)
-    if section is None:
-        return None
-    topic = list_topic_stems(reference, section.record, query)
-    if topic and reference.number and not reference.has_about:
-        return None
-    state = query.state
-    with query.trace.step("quote section") as step:
-        sentences = [
-            sentence._replace(start=max(sentence.start, section.text_start))  # without the heading before it
-            for sentence in collect_cover_sentences(state, list_section_chunks(section, state))
-            if section.text_start < sentence.end and section.start <= sentence.start < section.end
-        ]
-        num_topic_words = [len(topic.intersection(map(query.stem, segment_words(text.text)))) for text in sentences]
-        is_from_start = not (reference.number and any(num_topic_words))
-        first = 0 if is_from_start else num_topic_words.index(max(num_topic_words))
-        selected: list[CoverSentence] = []
-        num_words = 0
-        for sentence in sentences[first:]:
-            num_words += sentence.words.length
-            if selected and num_words > MAX_WORDS:
-                break
-            selected.append(sentence)
-        if not selected:
-            return None
-        step.detail, step.count = section.heading, len(selected)
-    hit = build_composed_hit(
-        "summary",
-        tuple(sentence.to_span(state) for sentence in selected),
-        " ".join(sentence.text for sentence in selected),
-        "the section that the question names",
-        heading=section.heading,
-        title=section.record.title,
-        rank=1,
-        score=1.0,
-    )
-    return Evidence(query.question, _SECTION, [hit], steps=query.trace.steps, pool=len(sentences), is_overview=True)
-
-
 class _QuotedSpan(NamedTuple):
     """The id of a document, and bytes of its text."""
 
@@ -283,7 +235,7 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
     """
     sentences, hits_by_span = _collect_sentences(evidence, state)
     is_listing = evidence.strategy == _LISTING
-    if not (is_listing or include_all or evidence.strategy == _SECTION):
+    if not (is_listing or include_all or evidence.strategy == SECTION):
         sentences = select_cover(sentences, max_words or _MAX_TOKENS) or sentences[:1]
     paragraphs: dict[int, list[str]] = {}  # by rank of the hit
     citations: list[Citation] = []

@@ -25,7 +25,6 @@ from ...structures.ranking import Ranking, best
 from ...structures.state import State
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
-from ..numbered_sections import find_section, find_section_reference, list_section_chunks
 from .superlatives import ComparedDocument, ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
@@ -54,8 +53,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
     """Return the ``hits`` of a query, and further chunks that can answer its question, each chunk once.
 
     These are the chunks with the nearest vectors, those of a document that the question identifies by a date, number or
-    version, those of a section that it names by number, and rows that it compares by a superlative. The store must have
-    an embedder.
+    version, and rows that it compares by a superlative. The store must have an embedder.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     limited_query.abstracts = False  # only the hits are used
@@ -69,7 +67,6 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
 
     add_ranking(rank_by_vector(limited_query, MAX_CHUNKS), "near the question")
     add_ranking(_rank_identified_document(hits, query), "in the document with the number that the question names")
-    add_ranking(_rank_numbered_section(hits, query), "in the section with the number that the question names")
     rows = _list_compared_rows(list(hits_by_chunk.values()), query)
     if rows.chunks:
         chunks = np.array(rows.chunks, np.uint64)
@@ -97,19 +94,6 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
             chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
             return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
     return []
-
-
-def _rank_numbered_section(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the ``MAX_CHUNKS`` chunks nearest to the question in the section that it names by number; empty if none.
-
-    The section is in a document of the ``hits``.
-    """
-    reference = find_section_reference(query.question)
-    section = None if reference is None else find_section(hits, reference, query)
-    if section is None:
-        return []
-    chunks = np.array(list_section_chunks(section, query.state), np.uint64)
-    return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
 
 
 class _ComparedRows(NamedTuple):
