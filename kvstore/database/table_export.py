@@ -91,8 +91,7 @@ def _iter_batches(pa: Any, reader: TableReader, table: SqlTable, schema: Any) ->
     while batch := list(islice(rows, _BATCH_ROWS)):
         records = [table.load(reader, row) for row in batch]
         arrays = []
-        # The schema of ``chunks`` ends with the column of vectors, which the table lacks.
-        # A column of the table is a pair of its SQL type and the function that reads its value.
+        # A column is (SQL type, function that reads its value). The schema of ``chunks`` also has a field for vectors.
         for field, (_, read_value) in zip(schema, table.columns.values(), strict=False):
             convert: Callable[[SqlValue], Any] = _CONVERTERS.get(str(field.type), lambda value: value)
             values = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]

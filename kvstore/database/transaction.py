@@ -325,9 +325,8 @@ class Transaction(OwnedTransaction):
             keys = ", ".join(repr(self._changes.state.documents.get(document).key) for document in document_ids[:3])
             others_text = f" and {len(document_ids) - 3} more" if len(document_ids) > 3 else ""
             raise InputError(
-                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document "
-                f"{keys}{others_text} says so; "
-                "change or delete the document"
+                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document {keys}{others_text} "
+                "says so; change or delete the document"
             )
         return False
 

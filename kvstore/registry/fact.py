@@ -100,7 +100,7 @@ class Fact(ABC, Generic[Key, Value]):
     def describe_row(self, row_key: bytes) -> str:
         """Return the phrase by which CHECK REPAIR reports a fact that it cannot recover, such as ``document 7``.
 
-        ``row_key`` is the key of the fact's row in the first of ``tables``.
+        ``row_key`` is the key of the fact's row in :attr:`row_table`.
         """
 
     @abstractmethod

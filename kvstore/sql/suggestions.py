@@ -48,7 +48,8 @@ def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
         matches = matches or get_close_matches(key, _list_name_keys(state, key[:length]), limit, _MIN_SIMILARITY)
     if not matches and (words := set(key.split())):
         matches = [other_key for other_key in _list_name_keys(state) if words <= set(other_key.split())][:limit]
-    return [state.entities.get(entity).name for entity in map(state.entities.find_id, matches) if entity]
+    entity_ids = map(state.entities.find_id, matches)
+    return [state.entities.get(entity_id).name for entity_id in entity_ids if entity_id is not None]
 
 
 def _list_name_keys(state: State, prefix: str = "") -> list[str]:
