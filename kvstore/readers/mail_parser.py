@@ -62,7 +62,7 @@ class _MailPart(EmailMessage):
         Raises InvalidMailError if the message has too many parts or nests them too deeply.
         """
         payload.depth = self.depth + 1
-        payload._part_numbers = self._part_numbers
+        payload._part_numbers = self._part_numbers  # one count for all parts of the message
         if next(self._part_numbers) > _MAX_PARTS:
             raise InvalidMailError(f"has more than {_MAX_PARTS:,} parts, the limit for a message; split it")
         if payload.depth > _MAX_DEPTH:

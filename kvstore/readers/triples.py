@@ -48,7 +48,7 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
     if None in name_texts:
         raise BadLineError("the field entities must be a list of names; write each name as a nonempty string")
     entity_names: list[JSON] = [text for text in name_texts if text is not None and is_written_as_name(text)]
-    # In the form of an export, in which "triples" names the document.
+    # As in an export, the field "triples" has the key of the document.
     fact: dict[str, JSON] = {"triples": str(key), "names": entity_names, "rows": [row for row in triples if row]}
     yield RawFact(str(key), fact, position)
     if bad_numbers:
