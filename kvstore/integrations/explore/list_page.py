@@ -7,7 +7,6 @@ conditions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..store_queries import fetch_named_rows, list_built_indexes
@@ -41,24 +40,11 @@ class RowQuery:
             self.add_condition(f"({condition})", *[text] * len(columns))
         return text
 
-    def query(self, selection: str, suffix: str = "", parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Return rows of the table that satisfy the conditions, as dicts by column name.
-
-        ``selection`` is the SQL of the columns. ``suffix`` is the SQL after the conditions, such as GROUP BY, and
-        ``parameters`` are its parameters.
-        """
-        where = f" WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
-        return fetch_named_rows(
-            self._request.store.query(
-                f"SELECT {selection} FROM {self._table}{where} {suffix}",
-                [*self._parameters, *parameters],
-                timeout=self._request.seconds_left,
-            )
-        )
-
     def count_values(self, column: str, order: str) -> list[dict[str, Any]]:
         """Return each ``value`` of a column with its ``count``, the number of rows; ``order`` is an SQL order."""
-        return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
+        return self._run(
+            self._build_select(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
+        )
 
     def build_page(self, columns: str, order: str, *, details: str = "", key: str = "") -> PageContent:
         """Return the rows of the requested page, the number of all rows, the page number and the size of a page.
@@ -68,17 +54,28 @@ class RowQuery:
         selects the keys of the page, and ``columns`` are also computed only for its rows.
         """
         page = self._request.get_number("page", 1, minimum=1, maximum=MAX_PAGE)
-        count = self.query("count(*) AS count")[0]["count"]
-        suffix = f"ORDER BY {order} LIMIT ? OFFSET ?"
-        # The query is SELECT columns FROM table WHERE conditions suffix. With details or a key, conditions and suffix
-        # belong to an inner SELECT, which begins in ``columns`` and ends in ``suffix``.
-        if details:
-            columns, suffix = f"*, {details} FROM (SELECT {columns}", f"{suffix})"
+        count = self._run(self._build_select("count(*) AS count"))[0]["count"]
+        statement = self._build_select(key or columns, f"ORDER BY {order} LIMIT ? OFFSET ?")
         if key:
-            columns = f"{columns} FROM {self._table} WHERE {key} IN (SELECT {key}"
-            suffix = f"{suffix}) ORDER BY {order}"
-        rows = self.query(columns, suffix, (self._size, (page - 1) * self._size))
+            statement = f"SELECT {columns} FROM {self._table} WHERE {key} IN ({statement}) ORDER BY {order}"
+        if details:
+            statement = f"SELECT *, {details} FROM ({statement})"
+        rows = self._run(statement, self._size, (page - 1) * self._size)
         return {"rows": rows, "count": count, "page_number": page, "page_size": self._size}
+
+    def _build_select(self, columns: str, suffix: str = "") -> str:
+        """Return the SELECT of some columns of the rows; ``suffix`` is the SQL after the conditions."""
+        where = f" WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
+        return f"SELECT {columns} FROM {self._table}{where} {suffix}"
+
+    def _run(self, statement: str, *parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of a SELECT as dicts by column name.
+
+        Its parameters are those of the conditions, followed by ``parameters``.
+        """
+        return fetch_named_rows(
+            self._request.store.query(statement, [*self._parameters, *parameters], timeout=self._request.seconds_left)
+        )
 
 
 def build_index_page(request: PageRequest, index: str, columns: str, order: str, *, key: str = "") -> PageContent:
