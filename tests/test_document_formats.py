@@ -1360,6 +1360,13 @@ def test_latex_becomes_markdown(markup: str, text: str) -> None:
         assert (document.title, document.meta) == ("T", {"author": "A, B"})
 
 
+def test_a_list_item_keeps_the_number_that_its_source_states() -> None:
+    source = "1. one\n2. two\n\nText.\n\n3. three\n#. four\n7. seven\n1. next\n"
+    text = "1. one\n2. two\n\nText.\n\n3. three\n4. four\n7. seven\n8. next\n"
+    assert read_one(source, "a.rst").text == text
+    assert read_one(source.replace("#.", "4."), "a.adoc").text == text
+
+
 def test_latex_includes_nothing_and_ends() -> None:
     document, skipped = read_all("Text.\n\\input{chapters/one}", "a.tex")
     assert (document.text, skipped) == ("Text.\n", SkippedPart("a.tex", "parts in other files"))

@@ -313,16 +313,19 @@ class _AsciiDocParser:
         """Parse the list whose first item is at line ``index``; return it and the index of the line after it.
 
         Items with the same marker belong to the list. An item with a marker that no enclosing list has begins an inner
-        list.
+        list. An item keeps its number if that is higher than those before it.
         """
         list_marker = _get_item_marker(lines, index)
         is_bulleted = list_marker[0] in "*-"
         items: list[ListItem] = []
+        number = 0
         self._open_markers.append(list_marker)
         item_start = index
         while _get_item_marker(lines, item_start) == list_marker:
+            written_number = lines[item_start].split()[0].strip("<.>")
+            number = max(number + 1, int(written_number) if written_number.isdecimal() else 0)
             blocks, index = self._parse_item(lines, item_start, depth)
-            items.append(ListItem("-" if is_bulleted else f"{len(items) + 1}.", blocks))
+            items.append(ListItem("-" if is_bulleted else f"{number}.", blocks))
             item_start = find_nonblank_line(lines, index)
         self._open_markers.pop()
         return make_list(items), index

@@ -285,9 +285,10 @@ class _RestructuredTextParser:
         """Parse the list at ``lines[start]``, and return it with the index of the line after it.
 
         ``pattern`` matches the beginnings of its items: bullets, enumerators, fields or command options. Fields and
-        options become items ``term: definition``.
+        options become items ``term: definition``. An item keeps its number if that is higher than those before it.
         """
         items: list[tuple[str, list[MarkdownBlock]]] = []
+        number = 0
         while start < len(lines):
             if not lines[start]:
                 start += 1
@@ -302,7 +303,9 @@ class _RestructuredTextParser:
                 term = make_code_span(match[1])
             body, end = read_indented(lines, start + 1)
             blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
-            marker = f"{len(items) + 1}." if pattern is _ENUMERATOR_PATTERN else "-"
+            enumerator = match[0].strip("(). ") if pattern is _ENUMERATOR_PATTERN else ""
+            number = max(number + 1, int(enumerator) if enumerator.isdecimal() else 0)
+            marker = f"{number}." if enumerator else "-"
             items.append((marker, prepend_term(term, blocks) or [MarkdownBlock("paragraph", "")]))
             start = end
         return make_list(items), start
