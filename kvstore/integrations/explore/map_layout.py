@@ -89,10 +89,11 @@ class MapLayout:
         points = self._disc_centers[clusters].astype(np.float32)
         for cluster, (axes, scale) in enumerate(self._axes):
             members = clusters == cluster
-            local = (unit_vectors[members] - self._centers[cluster]) @ axes / scale
-            distance = np.linalg.norm(local, axis=1, keepdims=True)
+            offsets = (unit_vectors[members] - self._centers[cluster]) @ axes / scale
+            distances = np.linalg.norm(offsets, axis=1, keepdims=True)
+            directions = offsets / np.maximum(distances, _MIN_LENGTH)
             # tanh keeps every member inside the disc of its cluster.
-            points[members] += local / np.maximum(distance, _MIN_LENGTH) * np.tanh(distance) * self._radii[cluster]
+            points[members] += directions * np.tanh(distances) * self._radii[cluster]
         return points
 
 
