@@ -105,20 +105,7 @@ def shell(
         words = " ".join(extra_arguments)
         raise click.UsageError(f"Got unexpected extra argument ({words}). To run a statement: -c {quote(words)}")
     if store is None:
-        from tempfile import TemporaryDirectory
-
-        # A file system in memory, if the machine has one; a store always has files.
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        with (
-            TemporaryDirectory(prefix="kvstore-", dir=memory) as folder,
-            click.get_current_context().scope() as context,
-        ):
-            report_message(
-                "this store is in memory and is deleted when the shell exits; kvstore shell PATH creates a permanent "
-                "store"
-            )
-            context.meta[_IN_MEMORY] = True
-            return int(context.invoke(shell, **{**context.params, "store": Path(folder) / "memory"}))
+        return _run_in_memory()
     new_settings = parse_settings(settings, language, stemmer)
     parameter_values = parse_parameters(parameters)
 
@@ -162,6 +149,23 @@ def _run_command(console: Console, line: str) -> None:
     from .dot_commands import run_command
 
     run_command(console, line)
+
+
+def _run_in_memory() -> int:
+    """Run the ``shell`` command again with the same options on an empty temporary store; return the exit status."""
+    from tempfile import TemporaryDirectory
+
+    # A file system in memory, if the machine has one; a store always has files.
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with (
+        TemporaryDirectory(prefix="kvstore-", dir=memory) as folder,
+        click.get_current_context().scope() as context,
+    ):
+        report_message(
+            "this store is in memory and is deleted when the shell exits; kvstore shell PATH creates a permanent store"
+        )
+        context.meta[_IN_MEMORY] = True
+        return int(context.invoke(shell, **{**context.params, "store": Path(folder) / "memory"}))
 
 
 def _run_interactively(

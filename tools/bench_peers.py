@@ -205,9 +205,15 @@ class Run:
     def _warm_up(self, system: MeasuredSystem, corpus: Corpus) -> None:
         """Run a system once on a few documents before measuring it, so that its code is compiled."""
         folder = self.scratch / "warm"
-        job = {"system": system.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
-        arguments = [json.dumps(job | {"count": corpus.count})]
-        self._run_measured_process(system, "measured", arguments, f"{system.label}, warm-up")
+        job = {
+            "system": system.name,
+            "row": "warm",
+            "folder": str(folder),
+            "cache": str(self.cache),
+            "out": "",
+            "count": corpus.count,
+        }
+        self._run_measured_process(system, "measured", [json.dumps(job)], f"{system.label}, warm-up")
         shutil.rmtree(folder, ignore_errors=True)
 
     def _run_measured_process(self, system: MeasuredSystem, module: str, arguments: list[str], label: str) -> bool:

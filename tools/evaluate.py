@@ -29,7 +29,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,21 +122,17 @@ def main(
             opened.set("reranker", reranker)
             return opened
 
-        rows: list[dict[str, Any]] = []
         if index is not None:
             with open_store("index") as store:
                 report = evaluate_index(store, index, Path(scratch), log)
         elif overview:
             overview_strategies = strategy or (*list_overview_strategies(), "hybrid")
-            for path in data:
-                question_set = load(path, limit_corpus)
-                with open_store(question_set.name.replace(":", "-")) as store:
-                    fill_store(store, question_set, triples=False, log=log)
-                    rows += build_overview_rows(store, question_set.folder, overview_strategies, log)
-            report = {"rows": rows, "differences": []}
+            question_sets = (load(path, limit_corpus) for path in data)
+            report = {"rows": _measure_overviews(question_sets, overview_strategies, open_store), "differences": []}
         else:
             strategies = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
             measurement = _Measurement(strategies, compare, answers, segments, ablated, kinds, model)
+            rows: list[dict[str, Any]] = []
             differences: list[dict[str, Any]] = []
             for path in data:
                 question_set = load(path, limit_corpus)
@@ -154,6 +150,18 @@ def main(
         print(json.dumps(report))
     else:
         print_report(report)
+
+
+def _measure_overviews(
+    question_sets: Iterable[QuestionSet], strategies: Sequence[str], open_store: Callable[[str], kvstore.Store]
+) -> list[dict[str, Any]]:
+    """Fill a store with each set, and return the rows of its overview questions; ``open_store`` opens it by name."""
+    rows: list[dict[str, Any]] = []
+    for question_set in question_sets:
+        with open_store(question_set.name.replace(":", "-")) as store:
+            fill_store(store, question_set, triples=False, log=log)
+            rows += build_overview_rows(store, question_set.folder, strategies, log)
+    return rows
 
 
 @dataclass(frozen=True)

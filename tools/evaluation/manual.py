@@ -15,7 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import kvstore
 
@@ -154,14 +156,22 @@ def iter_definitions(path: Path) -> Iterator[Definition]:
     """Yield the terms and headings of a page that have a paragraph of at least _MIN_WORDS words directly below them."""
     parser = _PageParser()
     parser.feed(path.read_text(encoding="utf-8"))
-    command = next((text for kind, text, _ in parser.parts if kind == "command"), "")  # reference pages name one
-    for (kind, text, codes), (next_kind, lead, _) in zip(parser.parts, parser.parts[1:], strict=False):
-        words = _WORD.findall(lead)
-        if kind not in ("dt", "heading") or next_kind != "p" or len(words) < _MIN_WORDS:
+    command = next((part.text for part in parser.parts if part.kind == "command"), "")  # reference pages name one
+    for part, next_part in pairwise(parser.parts):
+        words = _WORD.findall(next_part.text)
+        if part.kind not in ("dt", "heading") or next_part.kind != "p" or len(words) < _MIN_WORDS:
             continue
-        names = tuple(code for code in codes if _OPTION.fullmatch(code) or _PARAMETER.fullmatch(code))
-        title = _NUMBER.sub("", text).rstrip("?")
-        yield Definition(path.name, command, kind == "heading", title, names, tuple(words[:_LEAD_WORDS]))
+        names = tuple(code for code in part.codes if _OPTION.fullmatch(code) or _PARAMETER.fullmatch(code))
+        title = _NUMBER.sub("", part.text).rstrip("?")
+        yield Definition(path.name, command, part.kind == "heading", title, names, tuple(words[:_LEAD_WORDS]))
+
+
+class _PagePart(NamedTuple):
+    """A part of a page: its kind (p, dt, heading, command or other), its text, and its names in code."""
+
+    kind: str
+    text: str
+    codes: list[str]
 
 
 class _PageParser(HTMLParser):
@@ -170,13 +180,14 @@ class _PageParser(HTMLParser):
     def __init__(self) -> None:
         """Create a parser; :meth:`feed` fills :attr:`parts`."""
         super().__init__()
-        #: The kind of each part (p, dt, heading, command or other), its text, and its names in code.
-        self.parts: list[tuple[str, str, list[str]]] = []
-        self._open: tuple[str, str] | None = None  # kind, tag
-        self._has_command = False
+        self.parts: list[_PagePart] = []
+        #: The kind and tag of the open part, and its text and names in code so far.
+        self._open: tuple[str, str] | None = None
         self._text: list[str] = []
-        self._code: list[str] | None = None
         self._codes: list[str] = []
+        #: The text of the open name in code.
+        self._code: list[str] | None = None
+        self._has_command = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin a part or a name in code, and end the previous part."""
@@ -191,7 +202,7 @@ class _PageParser(HTMLParser):
             self._open = (kind, tag)
         elif tag in ("pre", "table", "ul", "ol", "dl"):
             self._close()
-            self.parts.append(("other", "", []))  # separates the parts before and after it
+            self.parts.append(_PagePart("other", "", []))  # separates the parts before and after it
         elif tag == "span" and classes == "refentrytitle" and not self._has_command:
             self._open, self._text, self._has_command = ("command", tag), [], True
 
@@ -215,7 +226,7 @@ class _PageParser(HTMLParser):
         if self._open:
             text = " ".join("".join(self._text).split())
             if text:
-                self.parts.append((self._open[0], text, self._codes))
+                self.parts.append(_PagePart(self._open[0], text, self._codes))
         self._open, self._text, self._codes = None, [], []
 
 

@@ -134,7 +134,7 @@ def load_rows(path: Path) -> list[Row]:
 
 
 def _name_articles(records: list[dict[str, Any]], sentences: dict[str, list[Span]]) -> list[str]:
-    """Return the name of the article of each record; ``sentences`` are the spans of those of each passage.
+    """Return the name of the article of each record; ``sentences`` has the spans of the sentences of each passage.
 
     A record without a title takes the title of a titled passage that shares a sentence with it, because
     `squad1_sentences` repeats sentences from SQuAD articles. Otherwise a hash of its passage names its article.
