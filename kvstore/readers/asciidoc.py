@@ -185,11 +185,19 @@ class _AsciiDocParser:
                 self.descriptions.append(value)
 
     def _parse_block(
-        self, lines: Sequence[str], start: int, depth: int, attributes: list[str], blocks: list[MarkdownBlock]
+        self,
+        lines: Sequence[str],
+        start: int,
+        depth: int,
+        attributes: list[str],
+        blocks: list[MarkdownBlock],
+        *,
+        is_attached: bool = False,
     ) -> int:
         """Append the block that begins at ``lines[start]`` to ``blocks``; return the index of the line after it.
 
-        ``attributes`` are those of the block. Sections begin only at depth 0.
+        ``attributes`` are those of the block. Sections begin only at depth 0. ``is_attached``: ``+`` attaches the block
+        to a list item.
         """
         line = lines[start]
         heading = _HEADING_PATTERN.match(line) if depth == 0 else None
@@ -220,7 +228,7 @@ class _AsciiDocParser:
             block, end = self._parse_definition_list(lines, start, depth)
             blocks.append(block)
             return end
-        return self._parse_paragraph(lines, start, attributes, blocks)
+        return self._parse_paragraph(lines, start, attributes, blocks, is_attached)
 
     def _parse_header(self, lines: Sequence[str], index: int) -> int:
         """Store the author and date at line ``index``, below the title, in ``meta``; return the index after them."""
@@ -235,15 +243,18 @@ class _AsciiDocParser:
         return index
 
     def _parse_paragraph(
-        self, lines: Sequence[str], start: int, attributes: list[str], blocks: list[MarkdownBlock]
+        self, lines: Sequence[str], start: int, attributes: list[str], blocks: list[MarkdownBlock], is_attached: bool
     ) -> int:
         """Append the paragraph, listing or quotation at ``lines[start]``, and return the index of the line after it.
 
-        It ends at a blank line, or at a line that begins another block. The first of the ``attributes`` above it is its
-        style, such as ``source`` or ``quote``.
+        It ends at a blank line, or at a line that begins another block. If it is attached to a list item, it also ends
+        at the next ``+``, item or term. The first of the ``attributes`` above it is its style, such as ``source`` or
+        ``quote``.
         """
         end = start + 1
         while end < len(lines) and lines[end] and not self._can_interrupt_paragraph(lines[end]):
+            if is_attached and (not self._continues_item(lines[end]) or _TERM_PATTERN.match(lines[end])):
+                break
             end += 1
         body = list(lines[start:end])
         style = attributes[0] if attributes else ""
@@ -381,7 +392,7 @@ class _AsciiDocParser:
                 attributes = [part.strip() for part in match[1].split(",")]
                 index += 1
             if index < len(lines) and lines[index]:
-                index = self._parse_block(lines, index, depth + 1, attributes, blocks)
+                index = self._parse_block(lines, index, depth + 1, attributes, blocks, is_attached=True)
         return index
 
     def _read_definition(self, lines: Sequence[str], index: int, first_line: str) -> tuple[str, int]:
