@@ -264,6 +264,26 @@ STYLES = (
 )
 
 
+def test_headings_and_items_of_opendocument_have_the_numbers_of_their_styles() -> None:
+    styles = (
+        "<text:outline-style><text:outline-level-style text:level='1' style:num-format='1' style:num-suffix='.'/>"
+        "<text:outline-level-style text:level='2' style:num-format='1' text:display-levels='2'/></text:outline-style>"
+        "<text:list-style style:name='L1'><text:list-level-style-number text:level='1' style:num-format='a' "
+        "style:num-prefix='(' style:num-suffix=')'/></text:list-style>"
+    )
+    item = "<text:list-item><text:p>{}</text:p></text:list-item>"
+    body = (
+        "<text:h text:outline-level='1'>Rent</text:h><text:h text:outline-level='1'>Term</text:h>"
+        "<text:h text:outline-level='2'>Notice</text:h>"
+        f"<text:list text:style-name='L1'>{item.format('one')}{item.format('two')}</text:list><text:p>or</text:p>"
+        f"<text:list text:style-name='L1' text:continue-numbering='true'>{item.format('three')}</text:list>"
+        f"<text:p>and</text:p><text:list text:style-name='L1'>{item.format('new')}</text:list>"
+    )
+    assert read_one(make_odt(body, styles), "a.odt").text == (
+        "# 1. Rent\n\n# 2. Term\n\n## 2.1 Notice\n\n- (a) one\n- (b) two\n\nor\n\n- (c) three\n\nand\n\n- (a) new\n"
+    )
+
+
 @pytest.mark.parametrize("name", ODTS)
 def test_a_text_of_opendocument_becomes_markdown(name: str) -> None:
     body, text = ODTS[name]

@@ -54,8 +54,6 @@ _TEXT_TAG, _TAB_TAG, _POSITION_TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _S
 _NOTE_KINDS = {qn(f"w:{kind}Reference"): kind for kind in ("footnote", "endnote")}
 _BOX_TAG = qn("w:txbxContent")
 _FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-#: The label of an item that Markdown can number: ``3.`` or ``3)``.
-_ITEM_NUMBER_PATTERN = re.compile(r"(\d{1,9})[.)]?")
 #: The maximum number of columns of a table (17.4.16).
 _MAX_COLUMNS = 63
 #: The maximum number of characters of a bold paragraph that serves as a heading.
@@ -175,8 +173,8 @@ class DocxBody:
         paragraphs = [make_paragraph(text) for text in texts]
         if depth_and_label is not None:
             depth, label = depth_and_label
-            marker, item_text = _apply_label(label, "\n".join(block.text for block in paragraphs))
-            builder.add_item(depth, marker, [MarkdownBlock("paragraph", item_text)])
+            item_text = "\n".join(block.text for block in paragraphs)
+            builder.add_item(depth, label or "-", [MarkdownBlock("paragraph", item_text)])
         elif _QUOTE_STYLE_PATTERN.match(style):
             builder.add_blocks(make_quote(paragraphs))
         else:
@@ -333,18 +331,6 @@ class DocxBody:
             if any(row_texts):
                 texts.append(row_texts)
         return [make_table(texts[0], texts[1:])] if texts else []
-
-
-def _apply_label(label: str, text: str) -> tuple[str, str]:
-    """Return the marker and the text of a list item with this label.
-
-    A label that is no marker in Markdown, such as ``(a)`` or ``4.2``, becomes the beginning of the text of a bullet.
-
-    >>> _apply_label("3)", "Rinse the pot."), _apply_label("(a)", "Rinse the pot.")
-    (('3.', 'Rinse the pot.'), ('-', '(a) Rinse the pot.'))
-    """
-    number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
-    return (f"{number_match[1]}.", text) if number_match is not None else ("-", f"{label} {text}".lstrip())
 
 
 def _iter_unwrapped(container: Any) -> Iterator[Any]:

@@ -22,6 +22,7 @@ from .markdown_blocks import (
     make_list,
     make_paragraph,
     make_table,
+    prepend_label,
 )
 
 _NUMBERING_PATTERN = re.compile(
@@ -167,7 +168,7 @@ class HtmlList:
             marker = f"{format_list_number(self.next_number, self.number_format)}."
             self.next_number += 1
             if self.number_format != "decimal":
-                blocks, marker = _prepend_label(marker, blocks), "-"
+                blocks, marker = prepend_label(marker, blocks), "-"
         self.items.append(ListItem(marker, blocks))
 
     def add_definition(self, blocks: list[MarkdownBlock]) -> None:
@@ -184,20 +185,13 @@ class HtmlList:
             self.add_item([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
             return
         label = terms if terms.endswith(":") or not blocks else terms + ":"
-        self.add_item(_prepend_label(label, blocks))
+        self.add_item(prepend_label(label, blocks))
 
     def add_undefined_terms(self) -> None:
         """Add each of the pending ``terms`` as an item without a definition, and clear them."""
         for term in self.terms:
             self.add_item([MarkdownBlock("paragraph", term)])
         self.terms.clear()
-
-
-def _prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return blocks with a label at the start of the first paragraph, or as a paragraph before another block."""
-    if blocks and blocks[0].kind == "paragraph":
-        return [MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]]
-    return [MarkdownBlock("paragraph", label), *blocks]
 
 
 @dataclass

@@ -5,9 +5,13 @@ In: blocks, items with their depths, and lines of code, in the order of a docume
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-from .markdown_blocks import ListItem, MarkdownBlock, make_code_block, make_list
+from .markdown_blocks import ListItem, MarkdownBlock, make_code_block, make_list, prepend_label
+
+#: The label of an item that Markdown can number: ``3.`` or ``3)``.
+_ITEM_NUMBER_PATTERN = re.compile(r"(\d{1,9})[.)]?")
 
 
 class _NestedItem(NamedTuple):
@@ -47,14 +51,18 @@ class BlockBuilder:
             self.add_blocks()  # ends the list
         self._code_lines.append(line)
 
-    def add_item(self, depth: int, marker: str, blocks: list[MarkdownBlock]) -> None:
+    def add_item(self, depth: int, label: str, blocks: list[MarkdownBlock]) -> None:
         """Add an item to the open list. Ends an open code block first.
 
-        ``depth`` is its depth in nested lists, from 0, and ``marker`` is ``-`` or a number such as ``1.``.
+        ``depth`` is its depth in nested lists, from 0. ``label`` is ``-``, a number such as ``1.``, or a label such as
+        ``(a)`` or ``4.2``, which begins the text, because Markdown has no such marker.
         """
         if self._code_lines:
             self.add_blocks()  # ends the code block
-        self._items.append(_NestedItem(depth, marker, blocks))
+        number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
+        if number_match is None and label != "-":
+            blocks = prepend_label(label, blocks)
+        self._items.append(_NestedItem(depth, "-" if number_match is None else f"{number_match[1]}.", blocks))
 
     def extend_item(self, blocks: list[MarkdownBlock]) -> None:
         """Add blocks to the last item of the open list, or, if no list is open, as separate blocks."""

@@ -316,6 +316,13 @@ def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
     return MarkdownBlock("list", ("\n\n" if has_long_items else "\n").join(rendered_items))
 
 
+def prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """Return blocks with a label at the start of the first paragraph, or as a paragraph before another block."""
+    if blocks and blocks[0].kind == "paragraph":
+        return [MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]]
+    return [MarkdownBlock("paragraph", label), *blocks]
+
+
 def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     """Return the blocks of a definition or note with its term or label put before its first paragraph: ``term: text``.
 

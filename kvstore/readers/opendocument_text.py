@@ -25,6 +25,7 @@ from .markdown_blocks import (
     render_one_line,
 )
 from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_repetition, iter_cells, iter_rows
+from .opendocument_numbering import ListNumbering
 
 _FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _CODE_STYLE_PATTERN = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
@@ -62,13 +63,7 @@ class OpenDocumentConverter:
         self._styles = {  # by name
             (style.get(f"{STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{STYLE}style")
         }
-        self._numbered_levels = {  # the list style and level (from 1) of each numbered list
-            (style.get(f"{STYLE}name") or "", int(level.get(f"{TEXT}level") or 1))
-            for tree in trees
-            for style in tree.iter(f"{TEXT}list-style")
-            for level in style.iter(f"{TEXT}list-level-style-number")
-            if level.get(f"{STYLE}num-format")
-        }
+        self._numbering = ListNumbering(trees)
         self._notes: list[Element] = []  # the bodies of the cited notes, in the order of their numbers
         self._heading_shift = 0  # added to the level of each heading
 
@@ -127,7 +122,8 @@ class OpenDocumentConverter:
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
                 self.title = title
-            builder.add_blocks(make_heading(level + self._heading_shift, title))
+            label = "" if is_title else self._numbering.number_heading(element, level)
+            builder.add_blocks(make_heading(level + self._heading_shift, f"{label} {title}".lstrip()))
         elif texts:
             paragraphs = [make_paragraph(text) for text in texts]
             is_quote = any(map(_QUOTE_STYLE_PATTERN.match, style_names))
@@ -210,13 +206,12 @@ class OpenDocumentConverter:
 
         ``style`` is the style of the list around it, which applies if the list has no style.
         """
-        style = element.get(f"{TEXT}style-name") or style
-        item_number = 0
+        style = element.get(f"{TEXT}style-name") or style or ""
+        self._numbering.begin_list(element, style, depth + 1)
         for item in element:
             if item.tag not in (f"{TEXT}list-item", f"{TEXT}list-header"):
                 continue
-            item_number += 1
-            marker = f"{item_number}." if (style or "", depth + 1) in self._numbered_levels else "-"
+            label = self._numbering.number_item(item, style, depth + 1) if item.tag == f"{TEXT}list-item" else ""
             is_first = True  # until the first block of the item is added
             for child in item:
                 if child.tag == f"{TEXT}list":
@@ -226,9 +221,9 @@ class OpenDocumentConverter:
                 if not blocks:
                     continue
                 if any(block.kind == "heading" for block in blocks):  # a numbered heading is a list item in some files
-                    builder.add_blocks(*blocks)
+                    builder.add_blocks(*([_label_heading(blocks[0], label), *blocks[1:]] if is_first else blocks))
                 elif is_first:
-                    builder.add_item(depth, marker, blocks)
+                    builder.add_item(depth, label or "-", blocks)
                 else:
                     builder.extend_item(blocks)
                 is_first = False
@@ -271,3 +266,9 @@ def _iter_verbatim(element: Element) -> Iterator[str]:
         elif part.tag not in _IGNORED_TAGS:
             yield from _iter_verbatim(part)
         yield part.tail or ""
+
+
+def _label_heading(heading: MarkdownBlock, label: str) -> MarkdownBlock:
+    """Return a heading, which is an item of a list, with the label of the item, unless it begins with that already."""
+    marks, _, title = heading.text.partition(" ")
+    return heading if title.startswith(label) else MarkdownBlock(heading.kind, f"{marks} {label} {title}")
