@@ -128,30 +128,25 @@ def main(
 ) -> None:
     """Fit the weights of the confidence, and measure them on other questions."""
     sets = [load(path) for path in data]
-    passage_sets = [questions for questions in sets if not questions.details]
+    passage_sets = [question_set for question_set in sets if not question_set.details]
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stores:
         folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
         asked_stores = []
-        for questions in [*sets, *(merge_passages(questions, mixed) for questions in passage_sets if mixed)]:
-            store = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
-            fill_store(store, questions, triples=False, log=lambda text: None)
-            asked_stores.append(AskedStore(questions.name, store, [questions]))
+        merged_sets = [merge_passages(question_set, mixed) for question_set in passage_sets] if mixed else []
+        for question_set in [*sets, *merged_sets]:
+            store = stores.enter_context(kvstore.open(folder / question_set.name.replace(":", "-")))
+            fill_store(store, question_set, triples=False, log=lambda text: None)
+            asked_stores.append(AskedStore(question_set.name, store, [question_set]))
         if manual is not None:
             store = stores.enter_context(kvstore.open(folder / "manual"))
-            asked_stores.append(
-                AskedStore(
-                    "manual",
-                    store,
-                    make_manual_sets(store, manual, Path(scratch), lambda text: None)[1],
-                    manual=True,
-                )
-            )
+            _, manual_sets = make_manual_sets(store, manual, Path(scratch), lambda text: None)
+            asked_stores.append(AskedStore("manual", store, manual_sets, manual=True))
         questions_features = [
             question for asked_store in asked_stores for question in ask_store(asked_store, asked_stores)
         ]
-        for questions in sorted(NOTES.glob("*.jsonl")):
-            questions_features += ask_notes(folder, questions, asked_stores)
+        for questions_file in sorted(NOTES.glob("*.jsonl")):
+            questions_features += ask_notes(folder, questions_file, asked_stores)
         questions_features += [
             features
             for index in range(small if passage_sets else 0)

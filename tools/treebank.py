@@ -106,11 +106,9 @@ def build_document(
         words[-1].space_after = False
         heads.append(len(words) - 1)
         words.append(
-            Word(
-                break_text,
-                *((break_text, "SPACE", "_SP", "", 0, "dep") if blanks else ("", "", "", "", 0, "punct")),
-                False,
-            )
+            Word(break_text, break_text, "SPACE", "_SP", morph="", head=0, relation="dep", space_after=False)
+            if blanks
+            else Word(break_text, "", "", "", morph="", head=0, relation="punct", space_after=False)
         )
 
     for sentence, break_text in zip(sentences, breaks, strict=True):
