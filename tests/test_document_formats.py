@@ -1210,6 +1210,7 @@ def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
         ("10^6^ cells on the 21^st^ in H~2~O\n", "10^6 cells on the 21st in H2O\n"),
         ("One\nifdef::x[]\ntwo\nendif::[]\nifndef::y[three]\n", "One two three\n"),
         ("a footnote:[Small.] b\n\n// gone\n\ninclude::other.adoc[]\n", "a [1] b\n\n[1] Small.\n"),
+        ("|===\n|a|b\n\n|x |y|z a|- item\n|===\n", "| a | b |\n| --- | --- |\n| x | y |\n| z | item |\n"),
         (". one\n+\nfirst\n+\nsecond\n. two\n\nTea:: green\n+\nmore\nMint:: fresh\n",
          "1. one\n\n   first\n\n   second\n\n2. two\n\n- Tea: green\n\n  more\n\n- Mint: fresh\n"),
     ],

@@ -71,9 +71,10 @@ _ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S
 _ADMONITION_LABELS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
 _AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")  # Ann Lee <ann@tea.org>
 _DATE_PATTERN = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")  # v1.0, 2020-01-31
-#: A number begins at its first digit and is short, so that a long one is searched in linear time.
+#: The format of a cell, which follows white space, and its bar: ``2+^|``. A number is short, so that a long one is
+#: searched in linear time.
 _CELL_PATTERN = re.compile(
-    r"(?<!\\)((?:(?<!\d)(?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*))?[<^>]?(?:\.[<^>])?[a-z]?)\|"
+    r"(?<!\\)((?:(?<!\S)(?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*)?[<^>]?(?:\.[<^>])?[a-z]?)?)\|"
 )
 
 #: Patterns limit the distance between opening and closing marks, so that many unclosed marks take linear time.
