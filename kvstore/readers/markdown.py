@@ -26,6 +26,8 @@ from .scalars import parse_scalar
 
 _FRONT_MATTER_PATTERN = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
 _NAME_PATTERN = re.compile(r"\w[\w .-]*")  # title
+#: An element of a list, in quotes if it contains a comma: ``"Hill, Ann"``.
+_LIST_ELEMENT_PATTERN = re.compile(r"""\s*((?:"[^"]*"|'[^']*')(?=\s*(?:,|$))|[^,]+)""")
 _FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})")  # ```python
 _TITLE_PATTERN = re.compile(r" {0,3}#(?=[ \t])")  # # Green tea
 #: A level-one heading at the beginning of a text.
@@ -105,7 +107,7 @@ def _parse_value(lines: list[str]) -> JSON:
     first_line, *other_lines = (line.strip() for line in lines)
     if not other_lines:
         if first_line.startswith("[") and first_line.endswith("]"):
-            return [parse_scalar(part) for part in first_line[1:-1].split(",") if part.strip()]
+            return [parse_scalar(part) for part in _LIST_ELEMENT_PATTERN.findall(first_line[1:-1]) if part.strip()]
         return parse_scalar(first_line)
     if not first_line and all(line.startswith("- ") for line in other_lines):
         return [parse_scalar(line[2:]) for line in other_lines]
