@@ -1,5 +1,4 @@
 """The labels of numbered paragraphs in an OpenDocument text: ``4.2`` before a heading, ``(a)`` before an item.
-
 A file has no labels. A *list style* has the format of each level, from 1; the *outline style* has those of headings.
 
 In: the root elements of the XML files of a document, and its lists and headings in document order. Out: the label of
@@ -31,8 +30,10 @@ class _NumberedLevel(NamedTuple):
     start: int
 
 
-class ListNumbering:
-    """Numbers the items and headings of one document. ``_counters`` has the last number of each level, by style."""
+class OpenDocumentNumbering:
+    """A counter of the items and headings of one document, which makes their labels.
+    ``_levels`` has the format of each numbered level of a style, and ``_counters`` its last number.
+    """
 
     def __init__(self, trees: Sequence[Element]) -> None:
         """Read the list styles and the outline style from the root elements of a document."""

@@ -25,7 +25,7 @@ from .markdown_blocks import (
     render_one_line,
 )
 from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_repetition, iter_cells, iter_rows
-from .opendocument_numbering import ListNumbering
+from .opendocument_numbering import OpenDocumentNumbering
 
 _FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _CODE_STYLE_PATTERN = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
@@ -63,7 +63,7 @@ class OpenDocumentConverter:
         self._styles = {  # by name
             (style.get(f"{STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{STYLE}style")
         }
-        self._numbering = ListNumbering(trees)
+        self._numbering = OpenDocumentNumbering(trees)
         self._notes: list[Element] = []  # the bodies of the cited notes, in the order of their numbers
         self._heading_shift = 0  # added to the level of each heading
 
