@@ -66,9 +66,9 @@ def _render_lines(
 ) -> Iterator[str]:
     """Return the lines of a result in the format ``mode``; in mode "table", some kinds have their own layout.
 
-    Raises ValueError for an unknown mode.
     ``kind`` is the statement's first word. ``width`` is the width of the terminal in cells, None without a terminal.
     ``is_answer_shown`` is True if the answer was printed while the model wrote it, so that only its citations are left.
+    Raises ValueError for an unknown mode.
     """
     if mode == "table":
         if kind == "EXPAND":

@@ -84,19 +84,19 @@ def measure_index(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any
     store.create_index(kind)
     seconds = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_before
-    texts = compute_input_digests(store, kind)
+    digests = compute_input_digests(store, kind)
     (index,) = (index for index in store.indexes() if index.kind == kind)
     keys = sorted(store.keys(""))
     changed_keys = random.Random(0).sample(keys, min(trials, len(keys)))
-    num_new_digests = [len(compute_input_digests_after_change(store, kind, key) - texts) for key in changed_keys]
+    num_new_digests = [len(compute_input_digests_after_change(store, kind, key) - digests) for key in changed_keys]
     commit_with_index, commit_without_index = time_commits(store, kind, keys)
     return {
         "kind": kind,
         "chunks": store.statistics()["chunks"],
         "refresh_s": round(seconds, 2),
         "more_memory_mib": memory >> 10,  # getrusage reports KiB
-        "texts": len(texts),
-        "texts_anew": round(statistics.mean(num_new_digests) / max(1, len(texts)), 4) if num_new_digests else None,
+        "texts": len(digests),
+        "texts_anew": round(statistics.mean(num_new_digests) / max(1, len(digests)), 4) if num_new_digests else None,
         "commit_ms_with": round(1000 * commit_with_index, 3),
         "commit_ms_without": round(1000 * commit_without_index, 3),
         "detail": index.detail,

@@ -111,7 +111,7 @@ def main(
         out.write_text(json.dumps({"sizes": figures, "parts": progress.load_parts()}, indent=1))
     print_table(figures)
     if next_step:
-        click.echo(f"stopped before {next_step}; the same command goes on there")
+        click.echo(f"stopped before {next_step}; the same command resumes there")
 
 
 class Progress:

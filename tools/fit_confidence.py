@@ -386,8 +386,8 @@ def _compute_question_weights(questions: Sequence[QuestionFeatures], is_selected
         ]
     )
     is_own = np.array([question.is_own for question in questions], bool)
-    for is_in_half in (~is_own, is_own):
-        question_weights[is_in_half] /= question_weights[is_in_half].sum()
+    for is_in_class in (~is_own, is_own):
+        question_weights[is_in_class] /= question_weights[is_in_class].sum()
     return question_weights
 
 

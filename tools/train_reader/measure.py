@@ -152,11 +152,11 @@ def _draw_questions(rows: list[Row]) -> list[_Question]:
     rng.shuffle(near_misses)
     questions = []
     for row in answerable[:_NUM_QUESTIONS] + near_misses[:_NUM_QUESTIONS]:
-        likeliest = rank_by_rare_words(row.question, indexes_by_word, len(sentences))[:_NUM_SENTENCES]
+        best_indexes = rank_by_rare_words(row.question, indexes_by_word, len(sentences))[:_NUM_SENTENCES]
         answers = [row.passage[start:end].lower() for start, end in row.answers]
         windows = [
             (f"{title}. {sentence}", any(answer in sentence.lower() for answer in answers))
-            for sentence, title in (sentences[index] for index in likeliest)
+            for sentence, title in (sentences[index] for index in best_indexes)
         ]
         if windows:
             questions.append(_Question(row.question, windows, bool(row.answers)))
