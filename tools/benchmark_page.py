@@ -143,7 +143,7 @@ def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome
     shutil.rmtree(new_folder, ignore_errors=True)
     arguments = [part.format(data=data, work=work, new=new_folder) for part in measurement.command]
     environment = describe_environment()
-    seconds_before = _get_processor_seconds()
+    seconds_before = _get_child_processor_seconds()
     missing = [part for part in arguments if part.startswith(str(data)) and not Path(part.partition(":")[0]).exists()]
     if missing:
         output, failure = "", f"{missing[0]} is missing"
@@ -157,7 +157,7 @@ def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome
         command=_format_command(measurement.command),
         output=output.rstrip(),
         failure=failure,
-        processor_seconds=round(_get_processor_seconds() - seconds_before),
+        processor_seconds=round(_get_child_processor_seconds() - seconds_before),
         **asdict(environment),
     )
 
@@ -218,7 +218,7 @@ def _format_command(command: Sequence[str]) -> str:
     return shlex.join(["python", f"tools/{tool}", *(part.format(**folders) for part in arguments)])
 
 
-def _get_processor_seconds() -> float:
+def _get_child_processor_seconds() -> float:
     """Return the processor time of all finished child processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

@@ -134,7 +134,6 @@ def _load_everyday() -> Iterator[AnswerSet]:
             for question, _, answer in row["answered"]
         ]
         questions += [Question(question, "near") for question, _ in row["near_misses"]]
-
     yield AnswerSet("everyday", _make_fill(documents), questions)
 
 

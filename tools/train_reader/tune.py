@@ -248,7 +248,7 @@ def main(
     sections = [section for file in section_files for section in load_sections(file)]
     batches = MixedBatches(rows, tokenizer, sections)
     average = tune(tuned_reader, teacher_reader, batches, minutes)
-    with torch.no_grad():
+    with torch.no_grad():  # mix the tuned weights with those from the start
         torch._foreach_lerp_(list(average.parameters()), list(start_reader.parameters()), 1 - _TUNED_SHARE)
     torch.save(average.state_dict(), out / "reader.pt")
     print("after:", measure_sections(held_out_sections, tokenizer, average))
