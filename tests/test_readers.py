@@ -172,7 +172,8 @@ def test_a_line_of_100_megabytes_is_a_document(key: str, before: str, after: str
 def test_front_matter_becomes_metadata() -> None:
     document = read_one(
         "---\ntitle: \"The: Title\"\nyear: 2024\nratio: 0.5\ndraft: false\nnone: ~\ntags: [a, 'b, c', 3, it's]\n"
-        "authors:\n  - Ada\n  - Grace\n# a comment\nabstract: >\n  two\n  lines\nzip: 01234\nurl: http://x/y\n---\n\nBody\n",
+        "names: [\n  a,\n  b,\n]\nauthors:\n  - Ada\n  - Grace\n# a comment\n"
+        "abstract: >\n  two\n  lines\nzip: 01234\nurl: http://x/y\n---\n\nBody\n",
         "a.md",
     )
     assert document.title == "The: Title"
@@ -184,6 +185,7 @@ def test_front_matter_becomes_metadata() -> None:
         "draft": False,
         "none": None,
         "tags": ["a", "b, c", 3, "it's"],
+        "names": ["a", "b"],
         "authors": ["Ada", "Grace"],
         "abstract": "two\nlines",
         "zip": "01234",

@@ -92,7 +92,7 @@ def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
             last_lines = values[name.rstrip()] = [value]
         elif not line.strip() or line.startswith("#"):
             continue
-        elif last_lines is not None and line.startswith((" ", "\t", "- ")):
+        elif last_lines is not None and line.startswith((" ", "\t", "- ", "]")):
             last_lines.append(line)
         else:
             return {}, text  # a thematic break with prose below it
@@ -105,9 +105,10 @@ def _parse_value(lines: list[str]) -> JSON:
     The first of ``lines`` is the rest of the line with the name of the field; the others are the lines below it.
     """
     first_line, *other_lines = (line.strip() for line in lines)
+    if first_line.startswith("[") and lines[-1].rstrip().endswith("]"):
+        elements = _LIST_ELEMENT_PATTERN.findall(" ".join([first_line, *other_lines])[1:-1])
+        return [parse_scalar(element) for element in elements if element.strip()]
     if not other_lines:
-        if first_line.startswith("[") and first_line.endswith("]"):
-            return [parse_scalar(part) for part in _LIST_ELEMENT_PATTERN.findall(first_line[1:-1]) if part.strip()]
         return parse_scalar(first_line)
     if not first_line and all(line.startswith("- ") for line in other_lines):
         return [parse_scalar(line[2:]) for line in other_lines]
