@@ -198,14 +198,9 @@ class StructuredModel:
         first_refusal: ModelError | None = None
         sent_tokens, written_tokens = self.model.sent_tokens, self.model.written_tokens
         for response_format in list(self._response_formats):
-            # The schema comes last, so that servers can reuse the beginning of a prompt.
-            instruction = "" if response_format == "json_schema" else f"\n\n{prompt.schema_instruction}"
-            *first_messages, last_message = prompt.messages
-            content = f"{correction}{last_message['content']}{instruction}"
-            messages = [*first_messages, {**last_message, "content": content}]
             try:
                 answer = self.model.write(
-                    messages,
+                    _build_messages(prompt, correction, response_format),
                     response_format=_build_response_format(response_format, prompt),
                     may_be_empty=True,
                     temperature=temperature,
@@ -226,6 +221,18 @@ class StructuredModel:
             return answer
         assert first_refusal is not None  # at least one format was tried and rejected
         raise first_refusal
+
+
+def _build_messages(prompt: StructuredPrompt[Any], correction: str, response_format: str) -> list[Message]:
+    """Return the messages of a prompt, with ``correction`` and the schema before and after the text of the last one.
+
+    The schema is omitted if the request has it in its ``response_format``.
+    """
+    # The schema comes last, so that servers can reuse the beginning of a prompt.
+    instruction = "" if response_format == "json_schema" else f"\n\n{prompt.schema_instruction}"
+    *first_messages, last_message = prompt.messages
+    content = f"{correction}{last_message['content']}{instruction}"
+    return [*first_messages, {**last_message, "content": content}]
 
 
 def _build_response_format(format: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
