@@ -563,6 +563,67 @@ def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
         assert read_one(stream.getvalue(), "a.xlsx").title == title
 
 
+def make_workbook(*rows: list[Any]) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    stream = io.BytesIO()
+    workbook.save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("gap", [(), ([],)])
+def test_a_form_above_the_table_of_a_sheet_and_notes_below_it_become_paragraphs(gap: tuple[list[Any], ...]) -> None:
+    data = make_workbook(
+        ["Time sheet"],
+        ["Name:", "Ada", None, "Week:", 10],
+        ["Approved:"],
+        ["Rate:", 19.5],
+        *gap,
+        ["Date", "Start", "Hours"],
+        ["2 March", "09:00", 7],
+        ["Total", None, 7],
+        [],
+        ["Signed by Ivo Dool"],
+        ["In two copies."],
+    )
+    assert read_one(data, "a.xlsx").text == (
+        "Time sheet\n\nName: Ada\n\nWeek: 10\n\nApproved:\n\nRate: 19.5\n\n"
+        "| Date | Start | Hours |\n| --- | --- | --- |\n| 2 March | 09:00 | 7 |\n| Total |  | 7 |\n\n"
+        "Signed by Ivo Dool\n\nIn two copies.\n"
+    )
+    assert read_all(data, "a.xlsx", "rows")[0].text == "Date: 2 March\nStart: 09:00\nHours: 7"
+
+
+def test_a_sheet_that_is_a_form_has_no_table() -> None:
+    data = make_workbook(["Name:", "Ada"], ["Role:", "keeper"])
+    assert read_one(data, "a.xlsx").text == "Name: Ada\n\nRole: keeper\n"
+    assert read_one(make_workbook(["Name:", "Ada"], ["Date", "Start", "End"], ["2 May", 9, 12]), "a.xlsx").text == (
+        "Name: Ada\n\n| Date | Start | End |\n| --- | --- | --- |\n| 2 May | 9 | 12 |\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Item", "Cost"], ["Rent:", 9], ["Heat:", 3]],  # labels below a header
+        [["Question:", "Answer"], ["Who?", "Ada"], ["When?", "in May"]],  # a header with a colon
+        [["Name:", "Role"], ["Ada", "keeper", "on leave"], ["Ivo", "cook"]],  # with a remark beside a row
+        [["Name:", "Age:"], ["Ada", 9], ["Ivo", 12]],
+        [["Name", "Ada"], [], ["Date", "Start", "End"], ["2 May", 9, 12]],  # perhaps a table
+        [["Item", "Cost"], ["Rent", 9], [], ["Heating"], [], ["Total", 12]],  # gaps
+        [["Item", "Cost"], ["Rent", 9], [], ["Heating"]],
+        [["Item", "Cost", "Sum"], ["Rent", 9, 9], [], ["", "", "12 in all"]],  # a total in its column
+        [["Keeper"], ["Ada Byron"], [], ["Ivo Dool"]],  # a table of one column
+    ],
+)
+def test_a_table_without_a_form_or_notes_keeps_its_header_and_rows(rows: list[list[Any]]) -> None:
+    texts = [" | ".join(str(cell) for cell in row) for row in rows if row]
+    lines = read_one(make_workbook(*rows), "a.xlsx").text.splitlines()
+    assert [line.strip("| ") for line in lines if "---" not in line] == [text.strip("| ") for text in texts]
+
+
 @pytest.mark.parametrize(
     "markup",
     [

@@ -2,12 +2,13 @@
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
-such as a title, become paragraphs. A title below an empty row begins another table. The document's title is the name of
-the file and of the sheet (``prices: Winter``). If the sheet's name is a default, it is the first paragraph or, without
-one, the name of the file. The key is the file's key; if there are several sheets, ``/`` and the sheet's name are
-appended. As rows: documents as of a CSV file (:func:`.tabular.iter_row_documents`), from the first sheet or the one in
-the ``sheet`` option. Formulas yield their saved values; dates are in ISO 8601. A file that is not a workbook, is locked
-with a password or has no text is a ReaderError.
+such as a title, become paragraphs, and so do a *form* above it (``Name: | Ada``) and notes below it. A title below an
+empty row begins another table. The document's title is the name of the file and of the sheet (``prices: Winter``). If
+the sheet's name is a default, it is the first paragraph or, without one, the name of the file. The key is the file's
+key; if there are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
+(:func:`.tabular.iter_row_documents`), from the first sheet or the one in the ``sheet`` option. Formulas yield their
+saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a
+ReaderError.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _DEFAULT_NAME_PATTERN = re.compile(
     r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|planilha|folha|blad|arkusz|лист|シート|工作表) ?\d*", re.IGNORECASE
 )
 _DIGIT_PATTERN = re.compile(r"\d")
+#: The last characters of labels.
+_COLONS = (":", "：")
 #: The maximum number of rows of one cell that can precede the header of a table.
 _MAX_TITLE_ROWS = 5
 
@@ -52,10 +55,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         for name, sheet_rows in sheets.items():
             blocks: list[MarkdownBlock] = []
             for rows in _split_tables(list(_iter_nonblank_rows(sheet_rows, origin))):
-                num_titles = _count_title_rows(rows)
-                titles, header, other_rows = rows[:num_titles], rows[num_titles], rows[num_titles + 1 :]
-                blocks += [make_paragraph(" ".join("".join(cells).split())) for cells in titles]
-                blocks.append(make_table(header, other_rows))
+                blocks += _convert_table(rows)
             if blocks:
                 text = join_blocks(blocks) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
@@ -83,18 +83,40 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
                 f"{origin.name}: has no sheet {sheet_name!r}; the option sheet must name one of: {', '.join(sheets)}"
             )
         rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
-    rows = rows[_count_title_rows([row.cells for row in rows]) :]
+    cell_rows = [row.cells for row in rows]
+    num_form_rows = _count_form_rows(cell_rows)
+    num_skipped = num_form_rows + _count_title_rows(cell_rows[num_form_rows:])
+    rows = rows[num_skipped:] or rows  # a sheet with nothing but a form is read as a table
     width = max((len(row.cells) for row in rows), default=0)
     padded_rows = (NumberedRow(row.number, row.cells + [""] * (width - len(row.cells))) for row in rows)
     yield from iter_row_documents(padded_rows, origin, options)
 
 
-def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[list[str]]]:
-    """Yield the rows of each table of a sheet, as lists of cells.
+def _convert_table(rows: Sequence[NumberedRow]) -> Iterator[MarkdownBlock]:
+    """Yield the blocks of a table of a sheet: the form and the titles above it, the table, and the notes below it."""
+    cell_rows = [row.cells for row in rows]
+    num_form_rows = _count_form_rows(cell_rows)
+    for cells in cell_rows[:num_form_rows]:
+        for text in _pair_labels(cells) or ["".join(cells)]:
+            yield make_paragraph(_collapse_whitespace(text))
+    if num_form_rows == len(rows):
+        return
+    num_titles = _count_title_rows(cell_rows[num_form_rows:])
+    header_index = num_form_rows + num_titles
+    for cells in cell_rows[num_form_rows:header_index]:
+        yield make_paragraph(_collapse_whitespace("".join(cells)))
+    notes_index = len(rows) - _count_notes(rows[header_index:])
+    yield make_table(cell_rows[header_index], cell_rows[header_index + 1 : notes_index])
+    for cells in cell_rows[notes_index:]:
+        yield make_paragraph(_collapse_whitespace(cells[0]))
+
+
+def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[NumberedRow]]:
+    """Yield the rows of each table of a sheet.
 
     After an empty row, a title begins a new table: a row of one cell, above a header of several cells without digits.
     """
-    table: list[list[str]] = []
+    table: list[NumberedRow] = []
     previous_number = 0
     no_row = NumberedRow(0, [])
     for row, next_row in zip(rows, [*rows[1:], no_row], strict=False):
@@ -105,10 +127,76 @@ def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[list[str]]]:
         if table and begins_table:
             yield table
             table = []
-        table.append(row.cells)
+        table.append(row)
         previous_number = row.number
     if table:
         yield table
+
+
+def _count_form_rows(rows: Sequence[Sequence[str]]) -> int:
+    """Return the number of rows of the form above a table, with the titles above and in it; 0 if there is no form.
+
+    A row of a form has labels that end with a colon, each before at most one value (:func:`_pair_labels`). A form has
+    several such rows, which come before all other rows of several cells. A form of one row also needs a table that can
+    only be another: a header without digits, and below it a row, that both have more cells than the form.
+
+    >>> _count_form_rows([["Time sheet"], ["Name:", "Ada"], ["Week:", "10"], ["Date", "Hours"], ["3 March", "7"]])
+    3
+    >>> _count_form_rows([["Question:", "Answer"], ["Who?", "Ada"]])  # a header
+    0
+    """
+    num_rows = num_forms = 0
+    wide_rows: list[list[str]] = []  # the nonempty cells of the rows below the form that have several
+    for number, cells in enumerate(rows, 1):
+        texts = list(filter(None, cells))
+        if not wide_rows and _pair_labels(cells):
+            num_rows, num_forms = number, num_forms + 1
+        elif len(texts) > 1 or wide_rows:
+            wide_rows.append(texts)
+            if len(wide_rows) > 1:
+                break
+    if num_forms > 1:
+        return num_rows
+    if num_forms == 0 or len(wide_rows) < 2:
+        return 0
+    num_cells = len(list(filter(None, rows[num_rows - 1])))
+    is_other_table = min(map(len, wide_rows)) > num_cells and not any(map(_DIGIT_PATTERN.search, wide_rows[0]))
+    return num_rows if is_other_table else 0
+
+
+def _pair_labels(cells: Sequence[str]) -> list[str]:
+    """Return the labels of a row of a form, each with its value; an empty list if the row belongs to no form.
+
+    >>> _pair_labels(["Name:", "Ada", "", "Week:", "10"]), _pair_labels(["Name:", "Role:"]), _pair_labels(["Ada", "9"])
+    (['Name: Ada', 'Week: 10'], [], [])
+    """
+    pairs: list[list[str]] = []
+    for text in filter(None, cells):
+        if text.endswith(_COLONS):
+            pairs.append([text])
+        elif pairs and len(pairs[-1]) == 1:
+            pairs[-1].append(text)
+        else:
+            return []
+    has_value = any(len(pair) > 1 for pair in pairs)
+    return [" ".join(pair) for pair in pairs] if has_value else []
+
+
+def _count_notes(rows: Sequence[NumberedRow]) -> int:
+    """Return the number of notes at the end of a table, which begins with its header; 0 if there are none.
+
+    A note, such as ``Signed by Ada``, is a row with several words in its first cell alone. Notes come after an empty
+    row, and no other row follows them. A table of one column has none.
+    """
+    num_notes = 0
+    if sum(map(bool, rows[0].cells)) > 1:
+        for index in range(len(rows) - 1, 0, -1):
+            cells = rows[index].cells
+            if len(cells) > 1 or len(cells[0].split()) < 2:
+                break
+            if rows[index].number > rows[index - 1].number + 1:
+                num_notes = len(rows) - index
+    return num_notes
 
 
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
@@ -123,6 +211,11 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     is_wide_below = is_wide[num_titles + 1 :]
     num_wide_below = sum(is_wide_below)
     return num_titles if is_wide_below and 4 * num_wide_below >= len(is_wide_below) else 0
+
+
+def _collapse_whitespace(text: str) -> str:
+    """Return a text in one line, with single spaces."""
+    return " ".join(text.split())
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin, *, is_formatted: bool) -> AbstractContextManager[Sheets]:
