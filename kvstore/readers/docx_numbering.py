@@ -107,10 +107,10 @@ def _read_level(index: int, level: Any) -> ListLevel:
     """Return the format of a level, given its ``w:lvl`` element and its number ``index``, from 0 (17.9.6)."""
     legal = level.find("w:isLgl", nsmap)
     return ListLevel(
-        _get_value(level, "w:numFmt", "decimal"),
-        _get_value(level, "w:lvlText", ""),
-        _parse_number(_get_value(level, "w:start", "0")),
-        _parse_number(_get_value(level, "w:lvlRestart", str(index))),
+        format=_get_value(level, "w:numFmt", "decimal"),
+        text=_get_value(level, "w:lvlText", ""),
+        start=_parse_number(_get_value(level, "w:start", "0")),
+        restart_level=_parse_number(_get_value(level, "w:lvlRestart", str(index))),
         is_legal=legal is not None and legal.get(_VALUE_ATTRIBUTE) not in _OFF_VALUES,
     )
 

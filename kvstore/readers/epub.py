@@ -101,7 +101,7 @@ class _EpubBook:
         ``name`` is the file in messages. Raises ReaderError if the book is encrypted or its package is missing.
         """
         self._package, self._name = package, name
-        self._options = replace(options, navigation="keep")
+        self._options = replace(options, navigation="keep")  # the pages of a book have no navigation of a site
         self.missing_pages: list[str] = []
         package_path = self._find_package_path()
         opf = package.read_tree(package_path)

@@ -51,11 +51,11 @@ class OpenDocumentNumbering:
             number_format = level.get(f"{STYLE}num-format")
             if number_format:
                 self._levels[name, _parse_number(level.get(f"{TEXT}level"), 1)] = _NumberedLevel(
-                    _FORMATS.get(number_format, "decimal"),
-                    level.get(f"{STYLE}num-prefix") or "",
-                    level.get(f"{STYLE}num-suffix") or "",
-                    _parse_number(level.get(f"{TEXT}display-levels"), 1),
-                    _parse_number(level.get(f"{TEXT}start-value"), 1),
+                    number_format=_FORMATS.get(number_format, "decimal"),
+                    prefix=level.get(f"{STYLE}num-prefix") or "",
+                    suffix=level.get(f"{STYLE}num-suffix") or "",
+                    num_shown=_parse_number(level.get(f"{TEXT}display-levels"), 1),
+                    start=_parse_number(level.get(f"{TEXT}start-value"), 1),
                 )
 
     def begin_list(self, element: Element, style: str, level: int) -> None:
