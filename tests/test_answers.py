@@ -778,6 +778,14 @@ The landlord returns the deposit within 30 days. Damage is deducted. Section 4.1
 # Appendix A: Keys
 
 Each tenant gets two keys.
+
+- 5.1 The tenant keeps in repair:
+  - (a) the floors;
+  - (b) the doors, except for:
+    - (i) locks;
+    - (ii) hinges; and
+  - (c) the lamps.
+- 5.2 The landlord keeps the rest in repair.
 """
 STATUTES = """Statutes of the Rowing Club
 
@@ -808,6 +816,11 @@ Fees are due in January.
         ("What does clause 4.2 say about damage?", "Damage is deducted. Section 4.1"),
         ("Summarize section 4.1", "The tenant pays a deposit of two rents. It earns no interest."),
         ("What is in appendix A?", "Each tenant gets two keys."),
+        ("What does point 5.1(b) say?", "(b) the doors, except for: (i) locks; (ii) hinges; and"),
+        (
+            "What does clause 5.1 (b)(ii) of the lease require?",
+            "Lease > 5.1 The tenant keeps in repair: (ii) hinges; and",
+        ),
         (
             "What is section 2.1 of the statutes about?",
             "Applicants need two sponsors. The board decides within a month.",

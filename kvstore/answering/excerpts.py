@@ -21,6 +21,7 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..text.blocks import skip_marker, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words, list_terms
+from .inline_rendering import ITEM_LABEL_PATTERN
 from .passages import Passage
 from .snippets import Snippet, truncate_snippet
 
@@ -439,9 +440,14 @@ def _opens_item_or_row(passage: Passage, snippet: Snippet) -> bool:
 
 
 def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
-    """Return the list marker to display before an item: its number as written, such as ``2.``, or a dash."""
-    marker = passage.text[snippet.start : skip_marker(passage.text, snippet.start, snippet.end)].strip()
-    return marker if marker[:1].isdigit() else "-"
+    """Return the list marker to display before an item: its number as written, such as ``2.``, or a dash.
+
+    A label in parentheses follows the dash: ``- (b)``.
+    """
+    content_start = skip_marker(passage.text, snippet.start, snippet.end)
+    marker = passage.text[snippet.start : content_start].strip()
+    label = ITEM_LABEL_PATTERN.match(passage.text, content_start, snippet.end)
+    return marker if marker[:1].isdigit() else f"- {label[0]}" if label is not None else "-"
 
 
 def _format_labels(

@@ -14,7 +14,9 @@ from ..text.blocks import to_plain_text, unwrap_links
 from ..text.patterns import compile_lazily
 
 #: The markers of list items and block quotes at the start of a text, such as ``-``, ``2.`` and ``(a)``.
-_MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
+#: The label of an item in parentheses: a letter, a number or a Roman number.
+ITEM_LABEL_PATTERN = compile_lazily(r"\((?:[a-z]|\d{1,3}|[ivx]{1,5})\)(?=\s)")
+_MARKER_PATTERN = compile_lazily(rf"^(?:\s*(?:[-*+•>]|\d+[.)]|{ITEM_LABEL_PATTERN.pattern})\s+)+")
 #: The mark of a block quote at the start of a line, but not the prompt of Python.
 QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
 #: The marker of a definition on the line below its term, as in PHP Markdown Extra.

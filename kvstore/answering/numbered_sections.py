@@ -25,22 +25,26 @@ from ..text.words import FUNCTION_WORDS, segment_words
 SECTION = "section"
 #: The words before the number of a section.
 _SECTION_WORDS = (
-    "section|sec|clause|article|art|paragraph|chapter|appendix|annex|schedule|rule|part"
+    "section|subsection|sec|clause|subclause|article|art|paragraph|chapter|appendix|annex|schedule|rule|part|point|item"
     "|abschnitt|artikel|kapitel|paragraf|absatz|ziffer|klausel|anhang|anlage|chapitre|annexe|clausule|paragraphe"
     "|sección|artículo|capítulo|cláusula|anexo|sezione|articolo|capitolo|allegato|seção|artigo|hoofdstuk|bijlage"
 )
 #: A number such as 4, 4.2 or 12a, a Roman numeral, or a letter; the last two are in capitals.
 _NUMBER = r"\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?|(?-i:[IVXLC]{1,7}|[A-Z])"
+#: The labels of items below a numbered section: ``(b)(ii)``.
+_ITEM_LABELS = r"(?:\s?\([a-z\d]{1,4}\))*"
 _REFERENCE_PATTERN = compile_lazily(
-    rf"(?:\b(?P<word>{_SECTION_WORDS})s?\b\.?\s*|§+\s*)(?P<number>{_NUMBER})(?![\w%]|\.\d)", re.IGNORECASE
+    rf"(?:\b(?P<word>{_SECTION_WORDS})s?\b\.?\s*|§+\s*)(?P<number>{_NUMBER})(?P<items>{_ITEM_LABELS})(?![\w%]|\.\d)",
+    re.IGNORECASE,
 )
 #: The phrase that names a section at the start or at the end of a question: "Under clause 4.2 of the lease,".
 _PHRASE_PATTERN = compile_lazily(
     r"(?:\A|(?<=[^\s,])[\s,]+)(?:according to|pursuant to|in accordance with|by|from|in|of|per|under|gemäß|laut|nach)"
-    rf"\s+(?:the\s+)?(?:(?:{_SECTION_WORDS})s?\b\.?\s*|§+\s*)(?:{_NUMBER})(?:\s+(?:of|der|des)(?:\s+[\w.'’-]+){{1,5}}?)?"
-    r"(?:(?<=\w)(?=\s*[?.!]*\s*\Z)|,\s+)",
+    rf"\s+(?:the\s+)?(?:(?:{_SECTION_WORDS})s?\b\.?\s*|§+\s*)(?:{_NUMBER}){_ITEM_LABELS}(?:\s+(?:of|der|des)(?:\s+[\w.'’-]+){{1,5}}?)?"
+    r"(?:(?<=[\w)])(?=\s*[?.!]*\s*\Z)|,\s+)",
     re.IGNORECASE,
 )
+_ITEM_LABEL_PATTERN = compile_lazily(r"\w+")
 #: The label at the start of a heading.
 _LABEL_PATTERN = compile_lazily(
     rf"\W{{0,3}}(?:(?P<word>{_SECTION_WORDS})\.?\s+|§+\s*)?(?P<number>{_NUMBER})(?!\w|\.\d)", re.IGNORECASE
@@ -55,6 +59,7 @@ _LINE_PATTERN = compile_lazily(
 _REQUEST_WORDS = frozenset(
     """
     address say says said state states stated stipulate stipulates provide provides cover covers contain contains
+    happen happens allow allows permit permits forbid forbids prohibit prohibits
     include includes regulate regulates govern governs require requires mean means deal deals content contents text
     wording read reads summarize summarise summary overview describe explain show quote give tell print please
     steht sagt besagt regelt lautet bestimmt beinhaltet enthält inhalt zusammenfassung zusammen fasse erkläre zeige
@@ -94,12 +99,14 @@ class SectionReference(NamedTuple):
     """A section that a question names or asks for.
 
     ``number`` is its number in lowercase, or empty if the question asks for the section about a topic. ``word`` is the
-    word before the number, such as "section", or empty. ``other_words`` are the words of the question that neither name
+    word before the number, such as "section", or empty. ``items`` are the labels of items below it: b and ii for
+    "3.1(b)(ii)". ``other_words`` are the words of the question that neither name
     the section nor ask for its content. ``has_about`` is True if the question asks what the section says about them.
     """
 
     number: str
     word: str
+    items: tuple[str, ...]
     other_words: frozenset[str]
     has_about: bool
 
@@ -130,17 +137,18 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
     is_about_topic = not matches and _TOPIC_PATTERN.match(question) is not None
     if len(matches) != 1 and not is_about_topic:
         return None
-    number, word, other_text = "", "", question
+    number, word, items, other_text = "", "", (), question
     if matches:
         (match,) = matches
         number, word = match["number"].lower(), (match["word"] or "").lower()
+        items = tuple(_ITEM_LABEL_PATTERN.findall(match["items"].lower()))
         other_text = f"{question[: match.start()]} {question[match.end() :]}"
     vocabulary = load_question_words(detect_question_language(question, likely_language))
     function_words = FUNCTION_WORDS if vocabulary is None else FUNCTION_WORDS | vocabulary.function_words
     other_words = frozenset(segment_words(other_text)) - function_words - _REQUEST_WORDS
     if is_about_topic:
         other_words -= _TOPIC_REQUEST_WORDS
-    return SectionReference(number, word, other_words, bool(_ABOUT_PATTERN.search(other_text)))
+    return SectionReference(number, word, items, other_words, bool(_ABOUT_PATTERN.search(other_text)))
 
 
 def remove_reference(question: str) -> str:
@@ -192,7 +200,7 @@ def find_section(hits: Sequence[Hit], reference: SectionReference, query: Query)
                     section.start,
                 ),
             )
-            return _skip_heading(section, query.state)
+            return _narrow_section(_skip_heading(section, query.state), reference.items, query.state)
     return None
 
 
@@ -203,6 +211,30 @@ def _skip_heading(section: NumberedSection, state: State) -> NumberedSection:
     text = state.documents.read_text_slice(section.record.id, section.start, section.end)
     match = _HEADING_LINES_PATTERN.match(text)
     return section._replace(text_start=section.start + len(match[0].encode())) if match is not None else section
+
+
+def _narrow_section(section: NumberedSection, items: Sequence[str], state: State) -> NumberedSection:
+    """Return the part of a section that is the item with the last of the labels ``items``, each below the one before.
+
+    An item ends at the next one that is not indented more. If an item is missing, the item above it is returned.
+    """
+    if not items:
+        return section
+    text = state.documents.read_text_slice(section.record.id, section.start, section.end)
+    start, end = len(text.encode()[: section.text_start - section.start].decode()), len(text)
+    for item in items:
+        label = re.compile(rf"^([ \t]*)(?:[-*+][ \t]+)?\(?{item}[.)][ \t]", re.IGNORECASE | re.MULTILINE)
+        match = label.search(text, start, end)
+        if match is None:
+            break
+        next_label = re.compile(
+            rf"^[ \t]{{0,{len(match[1])}}}(?:[-*+][ \t]+)?(?:\(?\w{{1,4}}[.)]|\d+(?:\.\d+)+)[ \t]", re.MULTILINE
+        )
+        next_match = next_label.search(text, match.end(), end)
+        start, end = match.start(), end if next_match is None else next_match.start()
+    start_byte = section.start + len(text[:start].encode())
+    end_byte = section.start + len(text[:end].encode())
+    return section._replace(start=start_byte, text_start=start_byte, end=end_byte)
 
 
 def list_section_chunks(section: NumberedSection, state: State) -> list[int]:
@@ -263,8 +295,10 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
         following_numbers = _list_following_numbers(number)
         following = (label for label in labels[index + 1 :] if label["number"].lower() in following_numbers)
         end = next((label.start() for label in following), len(text))
-        heading_match = _LINE_HEADING_PATTERN.match(text, match.end())
-        text_start = match.end() if heading_match is None else heading_match.end()
+        heading_match = _LINE_HEADING_PATTERN.match(text, match.end(), end)
+        # A line without text below it is no heading.
+        has_heading = heading_match is not None and heading_match.end() < end
+        text_start = heading_match.end() if heading_match is not None and has_heading else match.end()
         start_byte = len(text[: match.start()].encode())
         sections.append(
             NumberedSection(

@@ -247,7 +247,7 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
         hit = hits_by_span[_QuotedSpan(sentence.document, sentence.start, sentence.end)]
         # Bracketed numbers of the document would look like citations.
         text = neutralize_citations(sentence.text)
-        paragraphs.setdefault(hit.rank, [_format_label(hit, is_listing=is_listing)]).append(f"{text} [{number}]")
+        paragraphs.setdefault(hit.rank, [_format_label(hit, evidence.strategy)]).append(f"{text} [{number}]")
         span = sentence.to_span(state)
         citations.append(Citation(number, span.document, span.ordinal, span.start, span.end, text, hit.kind))
     texts = [" ".join(filter(None, paragraph)) for paragraph in paragraphs.values()]
@@ -259,13 +259,18 @@ def build_overview(evidence: Evidence, state: State, *, include_all: bool, max_w
     return ExtractedAnswer("\n".join([f"{lead}:", "", *(f"- {text}" for text in texts)]), citations)
 
 
-def _format_label(hit: Hit, *, is_listing: bool) -> str:
+def _format_label(hit: Hit, strategy: str) -> str:
     """Return the label to display before the sentences of a hit of an overview; empty if it has none.
 
-    It is the title of the document if the overview ``is_listing`` documents, and otherwise the heading of the section,
-    unless it equals the document's title.
+    It is the title of the document in a list of documents, the heading of the section in a summary, unless it equals
+    the title, and both if the question names a section, because several documents can have it.
     """
     title, heading = hit.title or "", hit.heading.rpartition(" > ")[2]
-    section_heading = "" if heading == title else heading
-    label = neutralize_citations(title if is_listing else section_heading)
+    if strategy == _LISTING:
+        label = title
+    elif strategy == SECTION:
+        label = " > ".join(dict.fromkeys(filter(None, (title, heading))))
+    else:
+        label = "" if heading == title else heading
+    label = neutralize_citations(label)
     return label if not label or label.endswith(("?", ":")) else f"{label}:"
