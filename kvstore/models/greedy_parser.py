@@ -67,11 +67,12 @@ class GreedyParser:
         """Set the syntactic head and the dependency label of each word in spaCy documents that are not empty."""
         if not docs:
             return
-        vectors = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
+        # The layer's output for no word, then for each word, in each slot of the parser's state that a word can fill.
+        outputs = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
         lengths = np.array([len(doc) for doc in docs], np.int32)
         heads, moves = np.empty((2, lengths.sum()), np.int32)  # of each word, written by the kernel
         parse(
-            vectors.reshape(len(vectors), -1),
+            outputs.reshape(len(outputs), -1),
             self._bias,
             self._upper,
             self._upper_bias,
