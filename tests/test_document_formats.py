@@ -290,6 +290,26 @@ def test_a_text_of_opendocument_becomes_markdown(name: str) -> None:
     assert read_one(make_odt(body, STYLES), "a.odt").text == text
 
 
+def test_a_merged_row_above_the_header_of_an_opendocument_table_is_its_title() -> None:
+    def make_row(*cells: str) -> str:
+        joined = "".join(f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in cells)
+        return f"<table:table-row>{joined}</table:table-row>"
+
+    title = (
+        "<table:table-row><table:table-cell table:number-columns-spanned='2'><text:p>Budget</text:p></table:table-cell>"
+        "<table:covered-table-cell/></table:table-row>"
+    )
+    rows = make_row("Item", "Amount") + make_row("Seats", "£30")
+    text = "| Item | Amount |\n| --- | --- |\n| Seats | £30 |\n"
+    assert read_one(make_odt(f"<table:table>{title}{rows}</table:table>"), "a.odt").text == f"Budget\n\n{text}"
+    # An empty cell in the header does not make the other cell a title.
+    header = make_row("", "Visitors")
+    rows = make_row("2024", "1240") + make_row("2025", "1310")
+    assert read_one(make_odt(f"<table:table>{header}{rows}</table:table>"), "a.odt").text == (
+        "|  | Visitors |\n| --- | --- |\n| 2024 | 1240 |\n| 2025 | 1310 |\n"
+    )
+
+
 def test_the_title_of_a_text_is_that_of_its_properties() -> None:
     meta = f"<office:document-meta {ODF}><dc:title>Named</dc:title></office:document-meta>"
     assert read_one(make_odt("<text:h>Shown</text:h>", **{"meta.xml": meta}), "a.odt").title == "Named"

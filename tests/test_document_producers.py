@@ -253,6 +253,31 @@ def test_headings_and_clauses_of_a_word_document_have_the_numbers_that_word_prin
     )
 
 
+def test_merged_rows_above_the_header_of_a_word_table_are_its_titles() -> None:
+    def make_row(*cells: str, span: int = 1) -> str:
+        return "<w:tr>{}</w:tr>".format(
+            "".join(
+                f'<w:tc><w:tcPr><w:gridSpan w:val="{span}"/></w:tcPr>'
+                f"{samples.make_word_paragraph(samples.make_word_runs(cell) if cell else '')}</w:tc>"
+                for cell in cells
+            )
+        )
+
+    def read_rows(*rows: str) -> str:
+        return read_text(samples.make_word_document(f"<w:tbl>{''.join(rows)}</w:tbl>"), "a.docx")
+
+    title, note = make_row("Allowances from 2025", span=2), make_row("Per mile", span=2)
+    header, car, bicycle = make_row("Item", "Rate"), make_row("Car", "41p"), make_row("Bicycle", "22p")
+    table = "| Item | Rate |\n| --- | --- |\n| Car | 41p |\n| Bicycle | 22p |\n"
+    assert read_rows(title, make_row("", span=2), note, header, car, bicycle) == (
+        f"Allowances from 2025\n\nPer mile\n\n{table}"
+    )
+    assert read_rows(header, car, bicycle) == table
+    # A merged row below the header is a row, and so is one above a single row.
+    assert read_rows(header, car, note) == "| Item | Rate |\n| --- | --- |\n| Car | 41p |\n| Per mile |  |\n"
+    assert read_rows(title, car) == "| Allowances from 2025 |  |\n| --- | --- |\n| Car | 41p |\n"
+
+
 @pytest.mark.parametrize("kind", ["presentation", "slideshow", "template"])
 def test_a_presentation_with_macros_and_a_show_are_read_as_others(kind: str) -> None:
     plain = samples.make_presentation(

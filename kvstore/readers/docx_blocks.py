@@ -22,10 +22,11 @@ from .markdown_blocks import (
     EmphasisStart,
     InlineBuilder,
     MarkdownBlock,
+    count_title_rows,
     make_heading,
     make_paragraph,
     make_quote,
-    make_table,
+    make_titled_table,
     render_one_line,
 )
 from .office_math import MATH_NAMESPACE, format_formula
@@ -306,10 +307,10 @@ class DocxBody:
                 inline.add_text(f"[{len(self._cited_notes)}]")
 
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
-        """Return a table as a list of one block, empty for a table without text.
+        """Return the blocks of a table, none for a table without text.
 
-        A table of one cell becomes the blocks of that cell. The text of vertically merged cells is repeated in each of
-        their rows.
+        A table of one cell becomes the blocks of that cell. Rows of one merged cell above the header become paragraphs
+        before the table. The text of vertically merged cells is repeated in each of their rows.
         """
         rows = [
             [cell for cell in _iter_unwrapped(row) if cell.tag == _CELL_TAG]
@@ -319,18 +320,19 @@ class DocxBody:
         cells = [cell for row in rows for cell in row]
         if len(cells) == 1:  # a box around text
             return self._build_container_blocks(cells[0])
+        num_titles = count_title_rows(len(row) > 1 for row in rows)
         texts: list[list[str]] = []
-        for row in rows:
+        for index, row in enumerate(rows):
             row_texts: list[str] = []
             for cell in row:
                 if _continues_cell_above(cell):
                     text = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
-                else:  # the first row, the header, is plain
-                    text = render_one_line(self._build_container_blocks(cell, plain=not texts))
+                else:  # titles and the header are plain
+                    text = render_one_line(self._build_container_blocks(cell, plain=len(texts) <= num_titles))
                 row_texts += [text, *[""] * (_count_columns(cell) - 1)]
-            if any(row_texts):
+            if index < num_titles or any(row_texts):
                 texts.append(row_texts)
-        return [make_table(texts[0], texts[1:])] if texts else []
+        return make_titled_table(texts, num_titles)
 
 
 def _iter_unwrapped(container: Any) -> Iterator[Any]:

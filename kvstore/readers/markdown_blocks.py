@@ -10,13 +10,15 @@ verbatim.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 _MAX_HEADING_LEVEL = 6
 #: The maximum number of columns or rows that a table cell spans.
 MAX_SPAN = 50
+#: The maximum number of title rows above the header of a table.
+_MAX_TITLE_ROWS = 5
 _LINE_BREAK_PATTERN = re.compile(r" ?\n ?")
 #: Soft hyphens, zero-width spaces and joiners, and stray byte-order marks, which are removed.
 _INVISIBLE_CHARACTERS = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
@@ -340,6 +342,30 @@ def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Markdown
     num_columns = max([len(header), *map(len, rows)])
     header_line = _format_row([*header, *[""] * (num_columns - len(header))])
     return MarkdownBlock("table", "\n".join([header_line, "|" + " --- |" * num_columns, *map(_format_row, rows)]))
+
+
+def make_titled_table(rows: Sequence[Sequence[str]], num_titles: int) -> list[MarkdownBlock]:
+    """Return a table of cell texts as blocks: its first ``num_titles`` rows as paragraphs, and a table of the others.
+
+    Empty titles are omitted.
+    """
+    titles = filter(None, (" ".join("".join(cells).split()) for cells in rows[:num_titles]))
+    blocks = [make_paragraph(title) for title in titles]
+    other_rows = rows[num_titles:]
+    return [*blocks, make_table(other_rows[0], other_rows[1:])] if other_rows else blocks
+
+
+def count_title_rows(is_wide: Iterable[bool]) -> int:
+    """Return the number of title rows above the header of a table; 0 if there are none.
+
+    ``is_wide`` is True for each row of several cells. A title row has one cell; the header is the first row with
+    several. The rows above it count as data if there are more than ``_MAX_TITLE_ROWS``, or if no row follows the
+    header. They also do if more than three quarters of the rows below have one cell too, as in a list with one note.
+    """
+    is_wide = list(is_wide)
+    num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0
+    is_wide_below = is_wide[num_titles + 1 :]
+    return num_titles if is_wide_below and 4 * sum(is_wide_below) >= len(is_wide_below) else 0
 
 
 def _format_row(cells: Sequence[str]) -> str:

@@ -18,10 +18,11 @@ from .list_nesting import BlockBuilder
 from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
+    count_title_rows,
     make_heading,
     make_paragraph,
     make_quote,
-    make_table,
+    make_titled_table,
     render_one_line,
 )
 from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_repetition, iter_cells, iter_rows
@@ -229,28 +230,39 @@ class OpenDocumentConverter:
                 is_first = False
 
     def _build_table(self, table: Element) -> list[MarkdownBlock]:
-        """Return the table as a list of one block, empty for a table without text.
+        """Return the blocks of a table, none for a table without text.
 
-        A table of one cell becomes the blocks of that cell. Rows and cells with a number of repetitions are repeated,
-        up to ``_MAX_REPETITIONS`` times.
+        A table of one cell becomes the blocks of that cell. Rows of one merged cell above the header become paragraphs
+        before the table. Rows and cells with a number of repetitions are repeated, up to ``_MAX_REPETITIONS`` times.
         """
         rows: list[list[str]] = []
         table_rows = list(iter_rows(table))
         if len(table_rows) == 1 and len(list(iter_cells(table_rows[0]))) == 1:  # a box around text
             return self.build_blocks(next(iter_cells(table_rows[0])))
-        for row in table_rows:
+        num_titles = count_title_rows(not _is_merged(row) for row in table_rows)
+        for index, row in enumerate(table_rows):
             texts: list[str] = []
+            is_plain = len(rows) <= num_titles  # titles and the header
             for cell in iter_cells(row):
-                text = render_one_line(self.build_blocks(cell, plain=not rows))
+                text = render_one_line(self.build_blocks(cell, plain=is_plain))
                 repetition = get_repetition(cell, "columns")
                 if not text and repetition > _MAX_REPETITIONS:  # an empty cell that fills the rest of a sheet
                     repetition = 1
                 texts += [text] * min(repetition, _MAX_REPETITIONS)
             while texts and not texts[-1]:
                 texts.pop()
-            if texts:
+            if index < num_titles:
+                rows.append(texts)
+            elif texts:
                 rows += [texts] * min(get_repetition(row, "rows"), _MAX_REPETITIONS)
-        return [make_table(rows[0], rows[1:])] if rows else []
+        return make_titled_table(rows, num_titles)
+
+
+def _is_merged(row: Element) -> bool:
+    """True if one cell spans all columns of a table row (OpenDocument 1.3, 9.1.4)."""
+    cells = list(iter_cells(row))
+    span = cells[0].get(f"{TABLE}number-columns-spanned", "1") if cells else "1"
+    return span == str(sum(get_repetition(cell, "columns") for cell in cells))
 
 
 def _iter_verbatim(element: Element) -> Iterator[str]:

@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from ..errors import ReaderError
-from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_table
+from .markdown_blocks import MarkdownBlock, count_title_rows, join_blocks, make_paragraph, make_titled_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .tabular import NumberedRow, iter_row_documents
@@ -41,8 +41,6 @@ _DEFAULT_NAME_PATTERN = re.compile(
 _DIGIT_PATTERN = re.compile(r"\d")
 #: The last characters of labels.
 _COLONS = (":", "：")
-#: The maximum number of rows of one cell that can precede the header of a table.
-_MAX_TITLE_ROWS = 5
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -102,11 +100,8 @@ def _convert_table(rows: Sequence[NumberedRow]) -> Iterator[MarkdownBlock]:
     if num_form_rows == len(rows):
         return
     num_titles = _count_title_rows(cell_rows[num_form_rows:])
-    header_index = num_form_rows + num_titles
-    for cells in cell_rows[num_form_rows:header_index]:
-        yield make_paragraph(_collapse_whitespace("".join(cells)))
-    notes_index = len(rows) - _count_notes(rows[header_index:])
-    yield make_table(cell_rows[header_index], cell_rows[header_index + 1 : notes_index])
+    notes_index = len(rows) - _count_notes(rows[num_form_rows + num_titles :])
+    yield from make_titled_table(cell_rows[num_form_rows:notes_index], num_titles)
     for cells in cell_rows[notes_index:]:
         yield make_paragraph(_collapse_whitespace(cells[0]))
 
@@ -200,17 +195,8 @@ def _count_notes(rows: Sequence[NumberedRow]) -> int:
 
 
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
-    """Return the number of title rows above the header of a table; 0 if there are none.
-
-    A title row has one cell. The header is the first row with several cells. The rows above it count as data if there
-    are more than ``_MAX_TITLE_ROWS``, or if no row follows the header. They also do if more than three quarters of the
-    rows below have one cell too, as in a list with a single note.
-    """
-    is_wide = [sum(map(bool, cells)) > 1 for cells in rows]  # True for a row of several nonempty cells
-    num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0
-    is_wide_below = is_wide[num_titles + 1 :]
-    num_wide_below = sum(is_wide_below)
-    return num_titles if is_wide_below and 4 * num_wide_below >= len(is_wide_below) else 0
+    """Return the number of rows of one nonempty cell above the header of a table; 0 if there are none."""
+    return count_title_rows(sum(map(bool, cells)) > 1 for cells in rows)
 
 
 def _collapse_whitespace(text: str) -> str:
