@@ -83,7 +83,9 @@ class ListNumbering:
         """
         definition_id = self._definition_ids.get(list_id, list_id)
         levels = self._levels.get(list_id, {})
-        level_format = levels.get(level) or ListLevel(default_format, f"%{level + 1}.", 1, level, is_legal=False)
+        level_format = levels.get(level) or ListLevel(
+            default_format, text=f"%{level + 1}.", start=1, restart_level=level, is_legal=False
+        )
         counters = self._counters[definition_id]
         for deeper_level in [other for other in counters if other > level]:
             if deeper_level not in levels or level < levels[deeper_level].restart_level:
