@@ -3,9 +3,9 @@ A *check* is a function that returns None for a valid value. Otherwise, it retur
 such as "a whole number", for the error message.
 
 In: functions, with annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
-with the name of the function, the argument and its value if the value has the wrong kind. That is a value that is
-not a string or a whole number as annotated, a string that cannot be encoded as UTF-8, or a path that no file can have.
-Other annotations are not checked.
+with the name of the function, the argument and its value if the value has the wrong kind. Examples are a number where
+text is expected, a string that cannot be encoded as UTF-8, and a path that no file can have. Only the annotations in
+``_CHECKS`` are checked.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ results and errors of :class:`kvstore.Store`. At most ``threads`` calls to a sto
 ``execute`` always runs in the same separate thread, so that BEGIN and COMMIT belong together; each transaction has its
 own thread.
 
-A call that has begun is not stopped if its task is cancelled: a change is committed completely or not at all, and a
+A call that has begun is not stopped if its task is cancelled, so a change is committed completely or not at all. A
 transaction whose block is cancelled is rolled back. ``query``, ``ingest`` and streams stop early.
 
 >>> import asyncio, tempfile

@@ -4,8 +4,7 @@ request has *overhead*: tokens in addition to its passages.
 
 In: a kind of text (:class:`~kvstore.registry.written_passages.WrittenFact`), the documents, and a token limit. On disk:
 the model's texts; each answer is committed on arrival, so an interrupted run loses only the request in progress. Out: a
-report, or a forecast of the requests. Texts that exist are never requested again, and a passage that occurs in several
-documents is requested once. A request has several passages, fewer if the model fails at several.
+report, or a forecast of the requests. A request has several passages, but fewer if the model fails at several.
 """
 
 from __future__ import annotations
@@ -186,9 +185,7 @@ class ModelExtraction:
         return self._plan_extraction().forecast
 
     def run(
-        self,
-        model: LanguageModel,
-        progress: Callable[[ExtractionProgress], None] | None = None,
+        self, model: LanguageModel, progress: Callable[[ExtractionProgress], None] | None = None
     ) -> ExtractionReport:
         """Generate the missing texts about passages with the model, store them, and return a report.
 
@@ -335,10 +332,7 @@ class ModelExtraction:
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
         selected_passages = self._select_within_budget(unwritten_passages, scores, token_budget, overhead)
         score_by_digest = {passage.digest: score for passage, score in zip(unwritten_passages, scores, strict=True)}
-        groups = sorted(
-            self._group_passages(selected_passages),
-            key=lambda group: -max(score_by_digest[passage.digest] for passage in group),
-        )
+        groups = self._group_by_score(selected_passages, score_by_digest)
         # A text is stored in every document that contains its passage.
         num_unwritten = sum(len(passage.document_keys) for passage in unwritten_passages)
         num_to_write = sum(len(passage.document_keys) for passage in selected_passages)
@@ -374,9 +368,8 @@ class ModelExtraction:
     ) -> _CollectedPassages:
         """Return the distinct passages of the ``allowed`` documents (None: all), and the texts to copy between them.
 
-        The texts of a passage are what a model wrote about it, such as triples. They are copied to a document that
-        lacks them if another document contains the same passage and has them. ``frame_tokens`` are the tokens that a
-        request adds around each passage.
+        The texts of a passage are copied to a document that lacks them if another document with the passage has them.
+        ``frame_tokens`` are the tokens that a request adds around each passage.
         """
         # For each passage with texts (by its digest), the key of one document that has these texts.
         keys_by_digest = {digest: key for key, texts in self._text_kind.scan(state) for digest in texts.by_digest}
@@ -428,6 +421,13 @@ class ModelExtraction:
             groups[-1].append(passage)
             num_tokens += passage.tokens
         return groups
+
+    def _group_by_score(
+        self, passages: Iterable[_DistinctPassage], score_by_digest: Mapping[bytes, float]
+    ) -> list[list[_DistinctPassage]]:
+        """Return passages in groups, one for each request; the group that has the highest score is first."""
+        groups = self._group_passages(passages)
+        return sorted(groups, key=lambda group: -max(score_by_digest[passage.digest] for passage in group))
 
     def _estimate_cost(self, passages: Sequence[_DistinctPassage], overhead: int) -> int:
         """Return the estimated tokens of the requests for these passages, each with ``overhead`` further tokens."""
