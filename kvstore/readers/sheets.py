@@ -1,8 +1,10 @@
 """Workbooks: each sheet becomes a document, or (``AS rows``) each row of one sheet.
+A *form* has rows of labels with values, such as ``Name: | Ada``, above a table. A *title* is a row of one cell above
+the header of a table.
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
-such as a title, become paragraphs, and so do a *form* above it (``Name: | Ada``) and notes below it. A title below an
+such as a title, become paragraphs, and so do a form above it and notes below it. A title below an
 empty row begins another table. The document's title is the name of the file and of the sheet (``prices: Winter``). If
 the sheet's name is a default, it is the first paragraph or, without one, the name of the file. The key is the file's
 key; if there are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
@@ -20,6 +22,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from ..errors import ReaderError
+from .decoding import collapse_whitespace
 from .markdown_blocks import MarkdownBlock, count_title_rows, join_blocks, make_paragraph, make_titled_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
@@ -96,14 +99,14 @@ def _convert_table(rows: Sequence[NumberedRow]) -> Iterator[MarkdownBlock]:
     num_form_rows = _count_form_rows(cell_rows)
     for cells in cell_rows[:num_form_rows]:
         for text in _pair_labels(cells) or ["".join(cells)]:
-            yield make_paragraph(_collapse_whitespace(text))
+            yield make_paragraph(collapse_whitespace(text))
     if num_form_rows == len(rows):
         return
     num_titles = _count_title_rows(cell_rows[num_form_rows:])
     notes_index = len(rows) - _count_notes(rows[num_form_rows + num_titles :])
     yield from make_titled_table(cell_rows[num_form_rows:notes_index], num_titles)
     for cells in cell_rows[notes_index:]:
-        yield make_paragraph(_collapse_whitespace(cells[0]))
+        yield make_paragraph(collapse_whitespace(cells[0]))
 
 
 def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[NumberedRow]]:
@@ -197,11 +200,6 @@ def _count_notes(rows: Sequence[NumberedRow]) -> int:
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows of one nonempty cell above the header of a table; 0 if there are none."""
     return count_title_rows(sum(map(bool, cells)) > 1 for cells in rows)
-
-
-def _collapse_whitespace(text: str) -> str:
-    """Return a text in one line, with single spaces."""
-    return " ".join(text.split())
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin, *, is_formatted: bool) -> AbstractContextManager[Sheets]:
