@@ -3,8 +3,8 @@
 action* is a link such as ``edit``; a *paging link* leads to the next page.
 
 In: an element and its stats in the page's analysis. Out: True if the element has a property. Its links can be a table
-of contents, turn pages, form a bar, or be page actions; it can be part of a sentence or a title, or be a line of its
-own. Each decision inspects a limited number of elements, so that the total cost is linear in the page.
+of contents, turn pages, form a bar, or be page actions. It can be part of a sentence or a title, or have its own line.
+Each decision inspects a limited number of elements, so that the total cost is linear in the page.
 """
 
 from __future__ import annotations

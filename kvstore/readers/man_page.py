@@ -134,7 +134,7 @@ class _ManPageConverter(ManualBlocks):
         """Add a line of inline mdoc macros to the open code block or paragraph, or a field (``%T``) to the reference.
 
         If a macro waits for this line, such as ``.TP`` for its term, the line goes to the ``_next_line_handler``.
-        ``tokens`` are the first macro and its arguments, some of which are macros.
+        ``tokens`` are the first macro and its arguments, which can be macros too.
         """
         if self._code_lines is not None:
             self._code_lines.append(self._render_mdoc_line(tokens))

@@ -84,7 +84,7 @@ class InlineBuilder:
         self._code_end = -1
         self._emphasis_end = -1
         self._is_emphasized = False  # True within emphasis
-        self._num_takes = 0  # the number of calls to take_paragraphs, each of which ends open emphasis
+        self._num_takes = 0  # the number of calls to take_paragraphs; each call ends open emphasis
         self._needs_space = False  # True if the next text must not continue the last word
 
     def add_text(self, text: str) -> None:

@@ -103,7 +103,7 @@ class MdocInterpreter:
         self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside
 
     def add_line(self, tokens: Sequence[str], output: RunningText, defines_name: bool = False) -> None:
-        """Add the text of a line to ``output``; ``tokens`` are the words of the line, some of which name macros.
+        """Add the text of a line to ``output``; ``tokens`` are the words of the line, including names of macros.
 
         If ``defines_name``, the first ``Nm`` defines the documented name.
         """

@@ -59,7 +59,7 @@ class OpenDocumentNumbering:
                 )
 
     def begin_list(self, element: Element, style: str, level: int) -> None:
-        """Let the numbers of a list begin again, unless it is inside another list or continues one."""
+        """Forget the last numbers of a list style, unless the list is inside another list or continues one."""
         is_continued = element.get(f"{TEXT}continue-numbering") == "true" or element.get(f"{TEXT}continue-list")
         if level == 1 and not is_continued:
             self._counters.pop(style, None)

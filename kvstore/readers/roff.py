@@ -343,8 +343,8 @@ class RoffInterpreter:
     def _deduct_expansion(self, *expansions: str) -> None:
         """Deduct the cost of an expansion, a string or the lines of a macro, from the characters left for the page.
 
-        The expansion and each line have a fixed cost in addition to their characters, so that endless empty expansions
-        end too. Raises RoffError if no characters are left.
+        The expansion and each line also have a fixed cost, so that endless empty expansions end too. Raises RoffError
+        if no characters are left.
         """
         self._characters_left -= sum(map(len, expansions)) + _EXPANSION_COST * (1 + len(expansions))
         if self._characters_left < 0:

@@ -135,8 +135,8 @@ def _count_form_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows of the form above a table, with the titles above and in it; 0 if there is no form.
 
     A row of a form has labels that end with a colon, each before at most one value (:func:`_pair_labels`). A form has
-    several such rows, which come before all other rows of several cells. A form of one row also needs a table that can
-    only be another: a header without digits, and below it a row, that both have more cells than the form.
+    several such rows, which come before all other rows of several cells. After a form of one row, a table must follow
+    that is clearly another: a header without digits and a row, both with more cells than the form.
 
     >>> _count_form_rows([["Time sheet"], ["Name:", "Ada"], ["Week:", "10"], ["Date", "Hours"], ["3 March", "7"]])
     3
