@@ -644,6 +644,32 @@ def test_a_table_without_a_form_or_notes_keeps_its_header_and_rows(rows: list[li
     assert [line.strip("| ") for line in lines if "---" not in line] == [text.strip("| ") for text in texts]
 
 
+@pytest.mark.parametrize("state", ["hidden", "veryHidden"])
+def test_hidden_sheets_are_left_out_unless_all_are_hidden_or_rows_name_one(state: str) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["Old fee", "Class"])
+    workbook.active.append([9, "Harp"])
+    workbook.active.title, workbook.active.sheet_state = "Old", state
+    sheet = workbook.create_sheet("Fees")
+    sheet.append(["Fee", "Class"])
+    sheet.append([10, "Harp"])
+    workbook.active = 1
+    stream = io.BytesIO()
+    workbook.save(stream)
+    document = read_one(stream.getvalue(), "a.xlsx")
+    assert (document.key, document.title) == ("a.xlsx", "a: Fees")
+    (row,) = read_all(stream.getvalue(), "a.xlsx", "rows")
+    assert row.text == "Fee: 10\nClass: Harp"
+    (row,) = read_all(stream.getvalue(), "a.xlsx", "rows", sheet="Old")
+    assert row.text == "Old fee: 9\nClass: Harp"
+
+    with zipfile.ZipFile(stream) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["xl/workbook.xml"] = parts["xl/workbook.xml"].replace(b'"visible"', f'"{state}"'.encode())
+    assert [document.key for document in read_all(pack_parts(parts), "a.xlsx")] == ["a.xlsx/Old", "a.xlsx/Fees"]
+
+
 @pytest.mark.parametrize(
     "markup",
     [

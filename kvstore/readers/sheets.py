@@ -8,9 +8,9 @@ such as a title, become paragraphs, and so do a form above it and notes below it
 empty row begins another table. The document's title is the name of the file and of the sheet (``prices: Winter``). If
 the sheet's name is a default, it is the first paragraph or, without one, the name of the file. The key is the file's
 key; if there are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
-(:func:`.tabular.iter_row_documents`), from the first sheet or the one in the ``sheet`` option. Formulas yield their
-saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a
-ReaderError.
+(:func:`.tabular.iter_row_documents`), from the first sheet or the one in the ``sheet`` option. Hidden sheets of an
+Excel workbook are left out, unless all are hidden or the option names one. Formulas yield their saved values; dates are
+in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a ReaderError.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     Raises ReaderError if the file is not a workbook or is locked, if all sheets are empty, or if one is too large.
     """
     documents = []
-    with _open_workbook(stream, origin, is_formatted=True) as sheets:
+    with _open_workbook(stream, origin, is_formatted=True, includes_hidden=False) as sheets:
         for name, sheet_rows in sheets.items():
             blocks: list[MarkdownBlock] = []
             for rows in _split_tables(list(_iter_nonblank_rows(sheet_rows, origin))):
@@ -77,7 +77,8 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     The ``sheet`` option names the sheet; by default, it is the first. Raises ReaderError if the file is not a workbook
     or is locked, if there is no such sheet or it is too large, or for an error of :func:`iter_row_documents`.
     """
-    with _open_workbook(stream, origin, is_formatted=False) as sheets:  # a number with a unit would be a text
+    # A number with a unit would be a text.
+    with _open_workbook(stream, origin, is_formatted=False, includes_hidden=bool(options.sheet)) as sheets:
         sheet_name = options.sheet or next(iter(sheets), "")
         if sheet_name not in sheets:
             raise ReaderError(
@@ -202,10 +203,13 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     return count_title_rows(sum(map(bool, cells)) > 1 for cells in rows)
 
 
-def _open_workbook(stream: BinaryIO, origin: Origin, *, is_formatted: bool) -> AbstractContextManager[Sheets]:
+def _open_workbook(
+    stream: BinaryIO, origin: Origin, *, is_formatted: bool, includes_hidden: bool
+) -> AbstractContextManager[Sheets]:
     """Return a context manager that yields a mapping from the name of each sheet to an iterator over its rows.
 
     With ``is_formatted``, numbers of an Excel workbook have the units and leading zeros of their formats: ``€480``.
+    Without ``includes_hidden``, its hidden sheets are left out.
     Any failure while the rows are read is a ReaderError.
     """
     if is_opendocument(stream):
@@ -214,7 +218,7 @@ def _open_workbook(stream: BinaryIO, origin: Origin, *, is_formatted: bool) -> A
         return ods.open_workbook(stream, origin.name)
     from . import xlsx
 
-    return xlsx.open_workbook(stream, origin.name, is_formatted=is_formatted)
+    return xlsx.open_workbook(stream, origin.name, is_formatted=is_formatted, includes_hidden=includes_hidden)
 
 
 def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[NumberedRow]:

@@ -61,12 +61,13 @@ class _NumberFormat(NamedTuple):
 
 @contextmanager
 def open_workbook(
-    stream: BinaryIO, file_name: str, *, is_formatted: bool
+    stream: BinaryIO, file_name: str, *, is_formatted: bool, includes_hidden: bool
 ) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """Open a workbook, and yield a mapping from the name of each sheet, in order, to an iterator over its rows.
 
-    With ``is_formatted``, numbers have the units and leading zeros of their formats: ``€480`` instead of ``480``. Any
-    failure while the rows are read is a ReaderError.
+    With ``is_formatted``, numbers have the units and leading zeros of their formats: ``€480`` instead of ``480``.
+    Without ``includes_hidden``, hidden sheets are left out, unless all are hidden. Any failure while the rows are read
+    is a ReaderError.
     """
     openpyxl = import_extra("openpyxl", "documents", f"{file_name}: reading XLSX", error=ReaderError)
     package = Package(stream, file_name, "XLSX")
@@ -79,7 +80,9 @@ def open_workbook(
         reader.read()
         workbook = reader.wb
         try:
-            yield {sheet.title: _iter_rows(sheet, is_formatted=is_formatted) for sheet in workbook.worksheets}
+            visible_sheets = [sheet for sheet in workbook.worksheets if sheet.sheet_state == "visible"]
+            sheets = workbook.worksheets if includes_hidden else visible_sheets or workbook.worksheets
+            yield {sheet.title: _iter_rows(sheet, is_formatted=is_formatted) for sheet in sheets}
         finally:
             workbook.close()
 
