@@ -544,6 +544,72 @@ def test_a_number_in_a_sheet_has_its_unit_and_leading_zeros(value: float, number
     assert row.meta["amount"] == value  # still a number, for conditions such as ``amount > 5``
 
 
+@pytest.mark.parametrize(
+    ("value", "number_format", "text"),
+    [
+        (8 / 3, "0.00", "2.67"),
+        (8 / 3, "$#,##0.0", "$2.7"),
+        (-8 / 3, "0.0_);(0.0)", "-2.7"),
+        (1 / 3, "General", "0.333333333333333"),
+        (1 / 3, "# ?/?", "0.333333333333333"),
+        (2.6666667, "0.00", "2.6666667"),  # as entered
+        (1.234567890123e-14, "0.00", "0"),
+        (12345678901.25, "#,##0.00", "12345678901.25"),
+    ],
+)
+def test_a_long_number_in_a_sheet_is_rounded_to_the_decimals_of_its_format(
+    value: float, number_format: str, text: str
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["name", "amount"], ["A", value]):
+        workbook.active.append(row)
+    workbook.active["B2"].number_format = number_format
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert read_one(stream.getvalue(), "a.xlsx").text.endswith(f"| A | {text} |\n")
+    (row,) = read_all(stream.getvalue(), "a.xlsx", "rows")
+    assert float(row.meta["amount"]) == pytest.approx(value, rel=1e-14)
+
+
+def test_a_percentage_in_a_sheet_has_the_decimals_of_its_format() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["name", "share"], ["A", 1 / 3], ["B", 0.125]):
+        workbook.active.append(row)
+    workbook.active["B2"].number_format, workbook.active["B3"].number_format = "0.0%", "0%"
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert read_one(stream.getvalue(), "a.xlsx").text.endswith("| A | 33.3% |\n| B | 12.5% |\n")
+    rows = read_all(stream.getvalue(), "a.xlsx", "rows")
+    assert [row.meta["share"] for row in rows] == ["33.3333333333%", "12.5%"]
+
+
+@pytest.mark.parametrize(
+    ("date_format", "text"),
+    [
+        ("mmm yyyy", "2026-03"),
+        ("[$-809]mmmm\\ yy", "2026-03"),
+        ("mmm-yy", "2026-03"),
+        ('yyyy"d"', "2026"),
+        ("dddd d mmmm", "2026-03-01"),
+        ("ddd", "2026-03-01"),
+        ("mm/yyyy hh:mm", "2026-03-01"),
+    ],
+)
+def test_a_date_in_a_sheet_has_no_day_that_its_format_omits(date_format: str, text: str) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    import datetime
+
+    workbook = openpyxl.Workbook()
+    for row in (["name", "from"], ["A", datetime.date(2026, 3, 1)]):
+        workbook.active.append(row)
+    workbook.active["B2"].number_format = date_format
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert read_one(stream.getvalue(), "a.xlsx").text.endswith(f"| A | {text} |\n")
+
+
 def test_the_exponent_of_a_number_in_a_sheet_is_not_padded_with_zeros() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     workbook = openpyxl.Workbook()

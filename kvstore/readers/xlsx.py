@@ -2,9 +2,9 @@
 The *number format* of a cell, such as ``0.0%`` or ``[$€-407]0.00``, is the form in which Excel shows its number.
 
 In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet. Of number
-formats, percentages are read, and on request units such as ``€`` and leading zeros. Formulas yield their saved values;
-dates are in ISO 8601. A file that is not XLSX or is locked with a password is a ReaderError, and so is a missing
-openpyxl.
+formats, percentages are read, and on request units such as ``€``, leading zeros, and the decimals of long numbers.
+Formulas yield their saved values. Dates are in ISO 8601, without the day or month that their formats omit. A file that
+is not XLSX or is locked with a password is a ReaderError, and so is a missing openpyxl.
 """
 
 from __future__ import annotations
@@ -37,10 +37,14 @@ _CURRENCY_PATTERN, _ESCAPED_PATTERN = re.compile(r"\[\$([^\]-]*)[^\]]*\]"), re.c
 #: A format without layout: a number between texts, which are quoted or without letters and digits.
 _NUMBER_PATTERN = re.compile(
     r'(?P<before>(?:"[^"]*"|[^\w"#?@.,])*)'
-    r"(?:General|(?:(?P<zeros>0+)|[#0?][#0?,]*)(?:(?<!,)\.(?P<decimals>[0#?]*))?(?<!,))"
+    r"(?:(?P<general>General)|(?:(?P<zeros>0+)|[#0?][#0?,]*)(?:(?<!,)\.(?P<decimals>[0#?]*))?(?<!,))"
     r'(?P<after>(?:"[^"]*"|[^\w"#?@.,/%])*)'
 )
 _UNIT_PATTERN = re.compile(r"[^\W\d_]|[$€£¥₹]")
+#: The currencies, colors, conditions and literal parts of the format of a date.
+_DATE_LITERAL_PATTERN = re.compile(rf"\[[^\]]*\]|{_LITERAL_PATTERN.pattern}")
+#: The maximum number of digits of a number that is not rounded; results of formulas have more.
+_MAX_DIGITS = 10
 #: The maximum length of a number format in Excel; the rest of a longer one is ignored.
 _MAX_FORMAT = 255
 _NUM_CACHED_FORMATS = 256
@@ -50,13 +54,15 @@ class _NumberFormat(NamedTuple):
     """The parts of a number format that are read: the unit before or after the number, and its minimum digits.
 
     ``num_digits`` is the minimum number of digits before the point. ``num_decimals`` is that of the digits after it, if
-    the number is not whole.
+    the number is not whole and has a unit. ``max_decimals`` is their maximum number in a number of more than
+    ``_MAX_DIGITS`` digits; None for any number.
     """
 
     unit_before: str
     unit_after: str
     num_digits: int
     num_decimals: int
+    max_decimals: int | None
 
 
 @contextmanager
@@ -129,9 +135,13 @@ def _iter_rows(sheet: Any, *, is_formatted: bool) -> Iterator[list[str]]:
 def _format_cell(cell: Any, *, is_formatted: bool) -> str:
     """Return the value of a cell as text: 0.125 in a percent format as ``12.5%``, dates and times in ISO 8601."""
     value = cell.value
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return value.date().isoformat()[: _count_date_characters(_get_number_format(cell))]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         number_format = _get_number_format(cell)
         if _is_percentage(number_format):
+            if is_formatted:
+                return _apply_number_format(float(f"{100 * value:.12g}"), number_format.replace("%", "")) + "%"
             return f"{100 * value:.12g}%"
         if is_formatted:
             return _apply_number_format(value, number_format)
@@ -155,18 +165,39 @@ def _is_percentage(number_format: str) -> bool:
     return "%" in number_format and "%" in _LITERAL_PATTERN.sub("", number_format)
 
 
+@lru_cache(maxsize=_NUM_CACHED_FORMATS)
+def _count_date_characters(number_format: str) -> int:
+    """Return the number of characters of an ISO date that the format of a date shows: the year, the month or the day.
+
+    >>> [_count_date_characters(text) for text in ("yyyy", "[$-809]mmm yyyy", "dddd d mmmm", "General")]
+    [4, 7, 10, 10]
+    """
+    letters = set(_DATE_LITERAL_PATTERN.sub("", number_format[:_MAX_FORMAT].partition(";")[0]).lower())
+    if letters & set("dhs") or not letters & set("my"):
+        return len("2026-03-01")
+    return len("2026-03") if "m" in letters else len("2026")
+
+
 def _apply_number_format(value: float, number_format: str) -> str:
     """Return a number as text, with the currency or other unit of its format, and with leading zeros.
 
-    A scaled number, such as thousands, has no unit.
+    A scaled number, such as thousands, has no unit. A number of more than ``_MAX_DIGITS`` digits is rounded to the
+    decimals of its format.
 
     >>> _apply_number_format(-12.5, "[$€-407]#,##0.00"), _apply_number_format(480, '#,##0.00\\\\ "kg"_-;@')
     ('-€12.50', '480 kg')
     >>> _apply_number_format(1067, "00000"), _apply_number_format(9.25, "0.00")
     ('01067', '9.25')
+    >>> _apply_number_format(8 / 3, "0.00"), _apply_number_format(8 / 3, "General")
+    ('2.67', '2.66666666666667')
     """
     parts = _parse_number_format(number_format)
-    whole, point, decimals = _format_value(abs(value)).partition(".")
+    text = _format_value(abs(value))
+    digits = text.partition("e")[0].replace(".", "").lstrip("0")  # of 1.5e-07: 15
+    if isinstance(value, float) and len(digits) > _MAX_DIGITS and parts.max_decimals is not None:
+        value = round(value, parts.max_decimals)
+        text = _format_value(abs(value))
+    whole, point, decimals = text.partition(".")
     if decimals and "e" not in decimals:  # not 1.5e-07
         decimals = decimals.ljust(parts.num_decimals, "0")
     text = parts.unit_before + whole.zfill(parts.num_digits) + point + decimals + parts.unit_after
@@ -182,12 +213,13 @@ def _parse_number_format(number_format: str) -> _NumberFormat:
     quoted_format = _ESCAPED_PATTERN.sub(r'"\1"', _CURRENCY_PATTERN.sub(r'"\1"', positive_format))
     match = _NUMBER_PATTERN.fullmatch(quoted_format)
     if match is None:
-        return _NumberFormat("", "", 0, 0)
+        return _NumberFormat("", "", 0, 0, None)
+    max_decimals = None if match["general"] else len(match["decimals"] or "")
     num_digits = len(match["zeros"] or "")
     unit_before, unit_after = match["before"].replace('"', "").lstrip(), match["after"].replace('"', "").rstrip()
     if _UNIT_PATTERN.search(unit_before + unit_after) is None:
-        return _NumberFormat("", "", num_digits, 0)
-    return _NumberFormat(unit_before, unit_after, num_digits, len(match["decimals"] or ""))
+        return _NumberFormat("", "", num_digits, 0, max_decimals)
+    return _NumberFormat(unit_before, unit_after, num_digits, max_decimals or 0, max_decimals)
 
 
 def _format_value(value: object) -> str:
