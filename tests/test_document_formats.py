@@ -1563,6 +1563,11 @@ def test_a_list_item_keeps_the_number_that_its_source_states() -> None:
     assert read_one(source.replace("#.", "4."), "a.adoc").text == text
 
 
+def test_letters_after_z_are_aa_and_ab_in_html() -> None:
+    page = '<p>Rinse the pot.</p><ol type="A" start="27"><li>one</li><li>two</li></ol>'
+    assert read_one(page, "a.html").text == "Rinse the pot.\n\n- AA. one\n- AB. two\n"
+
+
 def test_latex_includes_nothing_and_ends() -> None:
     document, skipped = read_all("Text.\n\\input{chapters/one}", "a.tex")
     assert (document.text, skipped) == ("Text.\n", SkippedPart("a.tex", "parts in other files"))

@@ -36,8 +36,8 @@ _MAX_DIGITS = 8
 #: The style of numbers in a ``style`` attribute, and the formats of numbers by such a style or by a ``type`` attribute.
 _LIST_STYLE_PATTERN = re.compile(r"\blist-style(?:-type)?\s*:\s*((?:lower|upper)-(?:alpha|latin|roman))", re.IGNORECASE)
 _NUMBER_FORMATS = {
-    **dict.fromkeys(("a", "lower-alpha", "lower-latin"), "lowerLetter"),
-    **dict.fromkeys(("A", "upper-alpha", "upper-latin"), "upperLetter"),
+    **dict.fromkeys(("a", "lower-alpha", "lower-latin"), "lowerAlphabetic"),
+    **dict.fromkeys(("A", "upper-alpha", "upper-latin"), "upperAlphabetic"),
     **dict.fromkeys(("i", "lower-roman"), "lowerRoman"),
     **dict.fromkeys(("I", "upper-roman"), "upperRoman"),
 }
@@ -132,7 +132,7 @@ class BlockContainer:
 @dataclass
 class HtmlList:
     """An unfinished list or definition list. ``terms`` are the terms whose definition has not been read yet.
-    ``next_number`` is the number of the next item (None: it has a bullet), in the format ``number_format`` of Word.
+    ``next_number`` is the number of the next item (None: it has a bullet), and ``number_format`` is its format.
     """
 
     next_number: int | None

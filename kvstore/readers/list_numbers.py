@@ -15,11 +15,21 @@ _MAX_LETTERS, _MAX_ROMAN = 780, 3999
 def format_list_number(number: int, number_format: str) -> str:
     """Return a number in a format of Word (ECMA-376, 17.18.59); decimal in a format that is not supported.
 
+    ``lowerAlphabetic`` and ``upperAlphabetic`` are the letters of HTML, in which ``ab`` follows ``aa``, not ``bb``.
+
     >>> [format_list_number(29, name) for name in ("decimal", "decimalZero", "lowerLetter", "upperRoman", "none")]
     ['29', '29', 'cc', 'XXIX', '']
+    >>> format_list_number(29, "lowerAlphabetic")
+    'ac'
     """
     if number_format == "none":
         return ""
+    if number_format in ("lowerAlphabetic", "upperAlphabetic") and number >= 1:
+        letters = ""
+        while number:
+            number, letter_index = divmod(number - 1, 26)
+            letters = chr(ord("a") + letter_index) + letters  # a to z, aa, ab
+        return letters if number_format == "lowerAlphabetic" else letters.upper()
     if number_format in ("lowerLetter", "upperLetter") and 1 <= number <= _MAX_LETTERS:
         letters = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)  # a to z, aa, bb
         return letters if number_format == "lowerLetter" else letters.upper()

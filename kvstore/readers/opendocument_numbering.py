@@ -15,7 +15,7 @@ from .list_numbers import format_list_number
 from .opendocument import STYLE, TEXT
 
 #: The number formats of :mod:`.list_numbers` by those of OpenDocument.
-_FORMATS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_FORMATS = {"1": "decimal", "a": "lowerAlphabetic", "A": "upperAlphabetic", "i": "lowerRoman", "I": "upperRoman"}
 #: The name under which the outline style is kept among the list styles.
 _OUTLINE = "\0outline"
 
@@ -49,9 +49,11 @@ class OpenDocumentNumbering:
         """Read the numbered levels of a style, which are the elements with this ``tag`` in it."""
         for level in style.iter(f"{TEXT}{tag}"):
             number_format = level.get(f"{STYLE}num-format")
+            if number_format in ("a", "A") and level.get(f"{STYLE}num-letter-sync") == "true":  # aa, bb
+                number_format = "lowerLetter" if number_format == "a" else "upperLetter"
             if number_format:
                 self._levels[name, _parse_number(level.get(f"{TEXT}level"), 1)] = _NumberedLevel(
-                    number_format=_FORMATS.get(number_format, "decimal"),
+                    number_format=_FORMATS.get(number_format, number_format),
                     prefix=level.get(f"{STYLE}num-prefix") or "",
                     suffix=level.get(f"{STYLE}num-suffix") or "",
                     num_shown=_parse_number(level.get(f"{TEXT}display-levels"), 1),
