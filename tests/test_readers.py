@@ -302,9 +302,9 @@ def convert_to_markdown(body: str) -> str:
             "<p># a<p>- b<p>1. c<p>```<p>&lt;div&gt;<p>d<br>---",
             "\\# a\n\n\\- b\n\n1\\. c\n\n\\```\n\n\\<div>\n\nd\n\\---",
         ),
-        ("<h2>5.4.5. Foreign Keys <a href='#x'>#</a></h2>x", "## Foreign Keys\n\nx"),
-        ("<h2>Chapter&nbsp;5.&nbsp;Data Definition</h2>x", "## Data Definition\n\nx"),
-        ("<h2>Appendix L. Acronyms</h2><h3>E.1. Release 15.20</h3>x", "## Acronyms\n\n### Release 15.20\n\nx"),
+        ("<h2>5.4.5. Foreign Keys <a href='#x'>#</a></h2>x", "## 5.4.5. Foreign Keys\n\nx"),
+        ("<h2>Chapter&nbsp;5.&nbsp;Data Definition</h2>x", "## Chapter 5. Data Definition\n\nx"),
+        ("<h2>Appendix L. Acronyms</h2><h3>E.1. Release 15.20</h3>x", "## Appendix L. Acronyms\n\n### E.1. Release 15.20\n\nx"),
         ("<h2>3.5 mm plugs</h2><h2>C#</h2><h2>E. coli</h2>x", "## 3.5 mm plugs\n\n## C#\n\n## E. coli\n\nx"),
     ],
 )
@@ -343,7 +343,7 @@ def test_a_page_of_contents_keeps_its_list() -> None:
     body = "<div class=navheader><a href=p>Prev</a> <a href=n>Next</a></div><h2>Part I. Start</h2><div class=toc>"
     body += "<p><b>Table of Contents</b></p><dl><dt><a href=1>1. One</a></dt><dd><dl><dt><a href=11>1.1. Inner</a></dt>"
     body += "</dl></dd><dt><a href=2>2. Two</a></dt></dl></div>"
-    assert convert_to_markdown(body) == "## Start\n\n- One\n  - Inner\n- Two"
+    assert convert_to_markdown(body) == "## Part I. Start\n\n- One\n  - Inner\n- Two"
     assert convert_to_markdown("<nav><ul><li>only this</ul></nav>") == "- only this"
     assert convert_to_markdown("<div class='sidebar'><h1>Whole page</h1><p>inside</div>") == "# Whole page\n\ninside"
 

@@ -475,7 +475,7 @@ def measure_all(items: int, names_file: Path | None, text: str, folder: Path) ->
 
 def main() -> int:
     """Parse the arguments, run all measurements, and print the figures; return 0, even if a target is missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--items", type=int, default=1_000_000, help="names in the store (default: 1,000,000)")
     parser.add_argument("--names", type=Path, help="a file of names that come first: CSV or one per line, gzip or not")
     parser.add_argument("--text", type=Path, help="an English text to recognize names in")

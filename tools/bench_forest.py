@@ -313,7 +313,7 @@ def measure_all(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> d
 
 def main() -> int:
     """Parse the arguments, run all measurements, and print the figures; return the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("pairs", type=Path, help="a CSV file of child,parent pairs with a header, gzip or not")
     parser.add_argument("--turns", type=int, default=15, help="number of turns of each method (default: 15)")
     parser.add_argument(

@@ -19,11 +19,11 @@ from typing import BinaryIO, NamedTuple
 from selectolax.lexbor import LexborHTMLParser
 
 from ..errors import ReaderError
+from ..text.blocks import strip_numbering
 from .decoding import WEB_ENCODING_PATTERN, decode_file, detect_bom_encoding, is_utf8
 from .html_analysis import PageAnalysis
 from .html_blocks import convert_page
 from .html_navigation import KeepLevel
-from .html_parts import strip_numbering
 from .markdown_blocks import MarkdownBlock, join_blocks
 from .raw_document import NavigationPart, Origin, RawDocument, ReadOptions
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from .html_parts import strip_numbering
+from ..text.blocks import strip_numbering
 from .html_stats import ElementStats, LinkCounts, LinkedElementStats
 
 TEXTLESS_TAGS = frozenset(

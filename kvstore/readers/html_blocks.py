@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborNode
 
 from .html_analysis import TEXTLESS_TAGS, PageAnalysis
 from .html_navigation import CONTROL_TAGS, LINE_NUMBERS_PATTERN, KeepLevel, NavigationFilter, is_sectioning
-from .html_parts import BlockContainer, HtmlList, HtmlTable, get_span, is_layout_table, strip_numbering
+from .html_parts import BlockContainer, HtmlList, HtmlTable, get_span, is_layout_table
 from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
@@ -288,7 +288,7 @@ class _PageWalker:
         In an admonition (a box such as "Note") it becomes the label of the next paragraph. In a list item, a cell or a
         quotation, it becomes a paragraph in emphasis.
         """
-        title = strip_numbering(" ".join(render_one_line(blocks).split()))
+        title = " ".join(render_one_line(blocks).split())
         if not title:
             return
         num_open_containers = sum(isinstance(part, BlockContainer) for part in self._open_structures)

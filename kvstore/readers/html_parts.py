@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from selectolax.lexbor import LexborNode
 
+from ..text.blocks import strip_numbering
 from .list_numbers import format_list_number
 from .markdown_blocks import (
     MAX_SPAN,
@@ -25,10 +26,6 @@ from .markdown_blocks import (
     prepend_label,
 )
 
-_NUMBERING_PATTERN = re.compile(
-    r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
-    r"|(?:[A-Z]\.)?(?:\d+\.)+|\d+(?:\.\d+){2,})\s+(?=\S)"
-)
 #: The mark of a footnote or citation that is alone on its line or in its cell.
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 #: The maximum number of digits of a number in an attribute.
@@ -41,12 +38,6 @@ _NUMBER_FORMATS = {
     **dict.fromkeys(("i", "lower-roman"), "lowerRoman"),
     **dict.fromkeys(("I", "upper-roman"), "upperRoman"),
 }
-
-
-def strip_numbering(title: str) -> str:
-    """Return a heading without a prefix such as ``Chapter 5.``, ``5.4.5.`` or ``E.1.``."""
-    number = _NUMBERING_PATTERN.match(title)
-    return title if number is None else title[number.end() :]
 
 
 def get_span(cell: LexborNode, name: str) -> int:

@@ -91,6 +91,10 @@ _FENCE_PATTERN = compile_lazily(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
 _HEADING_PATTERN = compile_lazily(r" {0,3}(#{1,6})(?:\s|$)")
 #: The line under a heading of one line (CommonMark 0.31, section 4.3).
 _UNDERLINE_PATTERN = compile_lazily(r" {0,3}(?P<mark>=+|-{2,})\s*$")
+_NUMBERING_PATTERN = compile_lazily(
+    r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
+    r"|(?:[A-Z]\.)?(?:\d+\.)+|\d+(?:\.\d+){2,})\s+(?=\S)"
+)
 _ITEM_PATTERN = compile_lazily(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
 _ROW_PATTERN = compile_lazily(r"\s*\|")
 _TABLE_RULE_PATTERN = compile_lazily(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
@@ -280,6 +284,12 @@ def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
     if term is None or len(term[0].split()) > _MAX_TERM_WORDS or _SENTENCE_END_PATTERN.search(term[0]):
         return start
     return term.end()
+
+
+def strip_numbering(title: str) -> str:
+    """Return a heading without a prefix such as ``Chapter 5.``, ``5.4.5.`` or ``E.1.``."""
+    number = _NUMBERING_PATTERN.match(title)
+    return title if number is None else title[number.end() :]
 
 
 def skip_marker(text: str, start: int, end: int) -> int:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...retrieval.evidence import LoadedChunk
 from ...retrieval.query import Query
-from ...text.blocks import find_entry_terms
+from ...text.blocks import find_entry_terms, strip_numbering
 from ...text.normalize import fold_text
 from ...text.words import (
     count_chunk_terms,
@@ -81,7 +81,7 @@ class BonusScorer:
         heading_fraction = (
             math.fsum(rarity for term, rarity in self._rarities.items() if term in heading_terms) / self._total_rarity
         )
-        entry_names = [*chunk.starting_titles, *find_entry_terms(chunk.text)]
+        entry_names = [*map(strip_numbering, chunk.starting_titles), *find_entry_terms(chunk.text)]
         if not chunk.record.start and not chunk.document.title:  # the document begins in the chunk
             entry_names.append(name)
         entry_score = max(map(self._score_name, entry_names), default=0.0)
