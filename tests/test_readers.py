@@ -260,10 +260,26 @@ def convert_to_markdown(body: str) -> str:
         ("<h1>A</h1><p>b\n c&nbsp;d<br>e</p><h3>F</h3>g", "# A\n\nb c d\ne\n\n### F\n\ng"),
         ("<p>a <b>b</b> <em> c </em>d <i><code>x</code></i>", "a *b* *c* d `x`"),
         ("<p>see <a href='u'>the <code>page</code></a>.", "see the `page`."),
+        (
+            "<p><a href='mailto:a%40x.org?subject=b'>Ada </a>, <b><a href='MAILTO:b@x.org'>Bo</a></b>, "
+            "<a href=tel:+4419>us</a>.",
+            "Ada (a@x.org), *Bo (b@x.org)*, us (+4419).",
+        ),
+        (
+            "<p><a href='mailto:a@x.org'>a@x.org</a> <a href='mailto:list@x.org'>b at x.org</a> "
+            "<a href='mailto:?body=c'>c</a> <a href='tel:+441904555011'>01904 555011</a>",
+            "a@x.org b at x.org c 01904 555011",
+        ),
+        (
+            "<p><a href='mailto:a@x.org'><img alt='Mail'></a><h2>Call <a href=tel:1904>Bo</a></h2>x",
+            "Mail (a@x.org)\n\n## Call Bo (1904)\n\nx",
+        ),
         ("<p><code>a`b</code> <code>c</code><code>()</code> <code>d</code><code>e</code>", "``a`b`` `c()` `d` `e`"),
         ("<ul><li>a<li>b<ul><li>c</ul></ul>", "- a\n- b\n  - c"),
         ("<ol start=3><li>a<li><p>b<p>c</ol>", "3. a\n\n4. b\n\n   c"),
         ("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c"),
+        ("<ol reversed><li>a<li>b<ol><li>c</ol></ol>", "2. a\n1. b\n   1. c"),
+        ("<ol reversed start=2><li>a<li value=1>b<li>c<li>d</ol>", "2. a\n1. b\n0. c\n- d"),
         ("<ol type=a><li>x<li>y<ol style='list-style: upper-roman'><li>z</ol></ol>", "- a. x\n- b. y\n  - I. z"),
         ("<dl><dt>a<dt>b<dd>c<dd>d<dt>e</dl>", "- a, b: c\n\n  d\n\n- e"),
         ("<ul><li>a<pre>x\n\n y</pre></ul>", "- a\n\n  ```\n  x\n\n   y\n  ```"),
@@ -293,6 +309,18 @@ def convert_to_markdown(body: str) -> str:
         (
             "<table><tr><th colspan=2>2024<tr><th>Quarter<th>Sales<tr><td>1<td>5</table>",
             "2024\n\n| Quarter | Sales |\n| --- | --- |\n| 1 | 5 |",
+        ),
+        (
+            "<table><tr><th rowspan=2>Loan<th colspan=2>Fee<tr><th>small<th>full<tr><td>Harp<td>1<td>2</table>",
+            "| Loan | Fee / small | Fee / full |\n| --- | --- | --- |\n| Harp | 1 | 2 |",
+        ),
+        (
+            "<table><thead><tr><td>Loan<td colspan=2>Fee</thead><tr><td>Harp<td colspan=2>1</table>",
+            "| Loan | Fee | Fee |\n| --- | --- | --- |\n| Harp | 1 |  |",
+        ),
+        (
+            "<table><tr><th>a<th>b<tr><th colspan=2>c<tr><td>1<td>2</table>",
+            "| a / c | b |\n| --- | --- |\n| 1 | 2 |",
         ),
         ("<table><tr><td><h2>Layout</h2><p>text<td>side</table>", "## Layout\n\ntext\n\nside"),
         ("<div class=note><h3>Note</h3><p>Mind.</div><p>After", "Note: Mind.\n\nAfter"),

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborNode
 
 from .html_analysis import TEXTLESS_TAGS, PageAnalysis
 from .html_navigation import CONTROL_TAGS, LINE_NUMBERS_PATTERN, KeepLevel, NavigationFilter, is_sectioning
-from .html_parts import BlockContainer, HtmlList, HtmlTable, get_span, is_layout_table
+from .html_parts import BlockContainer, HtmlList, HtmlTable, find_contact_address, get_span, is_layout_table
 from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
@@ -192,7 +192,7 @@ class _PageWalker:
         self._content_depth -= 1
 
     def _open_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
-        """Begin an element by its tag: emphasis, a quotation, a heading, a list, a table or another block.
+        """Begin an element by its tag: emphasis, a quotation, a link, a heading, a list, a table or another block.
 
         Return the functions that end it, to be called in reverse order. ``inline`` is the open paragraph.
         """
@@ -202,6 +202,9 @@ class _PageWalker:
         if tag == "q":
             inline.add_text("“")
             return (lambda: inline.add_text("”"),)
+        if tag == "a":
+            address = find_contact_address(node.attributes.get("href") or "", node.text(deep=True))
+            return (lambda: inline.add_text(f" ({address})"),) if address else ()
         if tag not in _BLOCK_TAGS:
             return ()
         restore_depths = self._increase_depths(node, tag)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from urllib.parse import unquote
 
 from selectolax.lexbor import LexborNode
 
@@ -30,6 +31,8 @@ from .markdown_blocks import (
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 #: The maximum number of digits of a number in an attribute.
 _MAX_DIGITS = 8
+#: The minimum number of digits of a telephone number in a text.
+_MIN_TELEPHONE_DIGITS = 5
 #: The style of numbers in a ``style`` attribute, and the formats of numbers by such a style or by a ``type`` attribute.
 _LIST_STYLE_PATTERN = re.compile(r"\blist-style(?:-type)?\s*:\s*((?:lower|upper)-(?:alpha|latin|roman))", re.IGNORECASE)
 _NUMBER_FORMATS = {
@@ -38,6 +41,22 @@ _NUMBER_FORMATS = {
     **dict.fromkeys(("i", "lower-roman"), "lowerRoman"),
     **dict.fromkeys(("I", "upper-roman"), "upperRoman"),
 }
+
+
+def find_contact_address(target: str, text: str) -> str:
+    """Return the mail address or telephone number of a link's ``target``, unless the ``text`` of the link has one.
+
+    >>> find_contact_address("mailto:ada%40example.org?subject=Keys", "Ada")
+    'ada@example.org'
+    """
+    scheme, _, rest = target.strip().partition(":")
+    address = unquote(rest.partition("?")[0]).strip()
+    if scheme.lower() == "mailto":
+        has_address = "@" in text or " at " in text  # ada at example.org
+        return address if "@" in address and not has_address else ""
+    if scheme.lower() == "tel":
+        return address if sum(map(str.isdecimal, text)) < _MIN_TELEPHONE_DIGITS else ""
+    return ""
 
 
 def get_span(cell: LexborNode, name: str) -> int:
@@ -124,11 +143,13 @@ class BlockContainer:
 class HtmlList:
     """An unfinished list or definition list. ``terms`` are the terms whose definition has not been read yet.
     ``next_number`` is the number of the next item (None: it has a bullet), and ``number_format`` is its format.
+    ``step`` is the difference between two numbers, which is -1 in a reversed list.
     """
 
     next_number: int | None
     number_format: str
     in_toc: bool  # True in a table of contents
+    step: int = 1
     items: list[ListItem] = field(default_factory=list)
     terms: list[str] = field(default_factory=list)  # terms whose definition has not been read
 
@@ -138,6 +159,9 @@ class HtmlList:
         style_match = _LIST_STYLE_PATTERN.search(node.attributes.get("style") or "")
         format_name = node.attributes.get("type") if style_match is None else style_match[1].lower()
         html_list = cls(1 if is_numbered else None, _NUMBER_FORMATS.get(format_name or "", "decimal"), in_toc)
+        if is_numbered and "reversed" in node.attributes:
+            html_list.next_number = sum(child.tag == "li" for child in node.iter())
+            html_list.step = -1
         html_list.set_next_number(node.attributes.get("start"))
         return html_list
 
@@ -155,9 +179,9 @@ class HtmlList:
         if not blocks:
             return
         marker = "-"
-        if self.next_number is not None:
+        if self.next_number is not None and self.next_number >= 0:  # Markdown has no negative numbers
             marker = f"{format_list_number(self.next_number, self.number_format)}."
-            self.next_number += 1
+            self.next_number += self.step
             if self.number_format != "decimal":
                 blocks, marker = prepend_label(marker, blocks), "-"
         self.items.append(ListItem(marker, blocks))
@@ -188,7 +212,8 @@ class HtmlList:
 @dataclass
 class HtmlTable:
     """An unfinished table.
-    A cell that spans rows is repeated in each of them; the text of a cell that spans columns is in the first of them.
+    A cell that spans rows is repeated in each of them. The text of a cell that spans columns is in the first of them;
+    in the header, it is repeated in each of them.
     ``current_row`` is the unfinished row, which has ``num_cells`` cells; ``num_plain_cells`` of them are not headers.
     """
 
@@ -199,6 +224,8 @@ class HtmlTable:
     in_head: bool = False  # True within <thead>
     num_cells: int = 0
     num_plain_cells: int = 0
+    #: The texts that the columns of the current row have if it belongs to the header.
+    header_texts: dict[int, str] = field(default_factory=dict)
     #: By column: the number of further rows that a cell spans, and its text.
     row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)
 
@@ -206,6 +233,7 @@ class HtmlTable:
         """Begin a new current row with the texts of cells of earlier rows that extend into its first columns."""
         self.current_row = []
         self.num_cells = self.num_plain_cells = 0
+        self.header_texts.clear()
         self._fill_row_spans()
 
     def add_cell(self, text: str, is_header: bool, num_columns: int, num_rows: int) -> None:
@@ -213,11 +241,13 @@ class HtmlTable:
 
         ``is_header`` is True for the header of a column or row.
         """
+        column = len(self.current_row)
+        # A cell beyond MAX_SPAN columns is not repeated, because this would multiply the text.
+        further_columns = range(column + 1, min(column + num_columns, MAX_SPAN))
+        self.header_texts |= dict.fromkeys(further_columns, text)
         if num_rows > 1:
-            column = len(self.current_row)
             self.row_spans[column] = (num_rows - 1, text)
-            # Further columns span the rows too, but not beyond MAX_SPAN columns, where they would multiply the text.
-            for next_column in range(column + 1, min(column + num_columns, MAX_SPAN)):
+            for next_column in further_columns:
                 self.row_spans.setdefault(next_column, (num_rows - 1, ""))
         self.current_row += [text, *[""] * (num_columns - 1)]
         self.num_cells += 1
@@ -235,8 +265,11 @@ class HtmlTable:
         is_header = self.in_head or (not self.num_plain_cells and not self.rows)
         if is_header and not self.header and self.num_cells == 1 < len(self.current_row):
             self.caption.append(make_paragraph(self.current_row[0]))
+        elif is_header:
+            texts = self.header_texts if self.num_cells > 1 else {}  # a row of one cell names no columns
+            self.header.append([texts.get(column, text) for column, text in enumerate(self.current_row)])
         else:
-            (self.header if is_header else self.rows).append(self.current_row)
+            self.rows.append(self.current_row)
 
     def _fill_row_spans(self) -> None:
         """Append to the current row the texts of cells of earlier rows (``rowspan``) that extend into its next columns.
