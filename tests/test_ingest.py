@@ -312,6 +312,19 @@ def test_a_glob_and_a_folder_prune_the_files_they_cover(store: kvstore.Store, fo
     assert store.keys() == ["four.md", "three.html"]
 
 
+def test_lock_files_of_office_programs_are_skipped_and_old_formats_are_named_with_new_ones(
+    store: kvstore.Store, folder: Path
+) -> None:
+    for name in ("~$four.md", ".~lock.four.md#", "~$fee.docx", "fee.doc", "plan.PPT", "mail.msg", "map.png"):
+        (folder / name).write_bytes(b"\0Ada Byron")
+    report = store.ingest(folder)
+    assert report.failures == []
+    assert report.skips == "3 hidden, 1 .doc, 1 .msg, 1 .png, 1 .ppt; save .doc as .docx, .ppt as .pptx, .msg as .eml"
+    cursor = store.execute("INGEST ?", (str(folder),))
+    assert cursor.message is not None
+    assert ".msg as .eml" in cursor.message
+
+
 def test_skipped_files_are_counted_by_suffix_and_may_be_included(store: kvstore.Store, folder: Path) -> None:
     for name in ("a.wiki", "b.wiki", "c.xyz"):
         (folder / name).write_text("Asciidoc has piers.")

@@ -176,21 +176,28 @@ _SINGULARS = {
     "links in archives": "link in an archive",
     "paths outside the archive": "path outside the archive",
 }
+#: The suffixes of old formats of office files and mail, with the suffixes of formats that are read instead.
+_OTHER_SUFFIXES = {".doc": ".docx", ".xls": ".xlsx", ".ppt": ".pptx", ".msg": ".eml"}
 
 
 def format_skipped(counts_by_reason: Mapping[str, int]) -> str:
     """Return the numbers of skipped files by reason as text, the most frequent reason first.
 
+    The text also says in which format the user can save files of an old format.
+
     >>> format_skipped({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
     '2 .png, 2 .wiki, 1 no suffix'
     >>> format_skipped({"links to folders": 1})
     '1 link to a folder'
+    >>> format_skipped({"suffix .doc": 2, "suffix .msg": 1})
+    '2 .doc, 1 .msg; save .doc as .docx, .msg as .eml'
     """
     counts = []
     for reason, count in sorted(counts_by_reason.items(), key=lambda item: (-item[1], item[0])):
         noun = _SINGULARS.get(reason, reason) if count == 1 else reason
         counts.append(f"{count:,} {noun.removeprefix('suffix ')}")
-    return ", ".join(counts)
+    remedies = [f"{old} as {new}" for old, new in _OTHER_SUFFIXES.items() if f"suffix {old}" in counts_by_reason]
+    return ", ".join(counts) + (f"; save {', '.join(remedies)}" if remedies else "")
 
 
 class _FileSearch:

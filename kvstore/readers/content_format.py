@@ -27,6 +27,8 @@ _CONVENTIONAL_NAME_PATTERN = re.compile(rf"{_CONVENTIONAL_NAMES}[.-].*|.+\.{_CON
 #: The folders of a Maildir that hold messages.
 _MAILDIR_FOLDERS = frozenset({"cur", "new"})
 
+#: The first characters of hidden files, and of the files that lock open documents of Microsoft Office.
+_HIDDEN_PREFIXES = (".", "~$")
 #: Files that operating systems add: folder settings of Windows, and macOS metadata in archives.
 _SYSTEM_FILE_NAMES = frozenset({"desktop.ini", "__macosx"})
 
@@ -52,12 +54,12 @@ _CONTROL_PATTERN = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
 
 def is_hidden(name: str) -> bool:
-    """True if operating systems hide a file or folder of this name.
+    """True if operating systems hide a file or folder of this name, or an office program locks a document with it.
 
-    >>> [is_hidden(name) for name in (".git", "desktop.ini", "__MACOSX", "notes.md")]
-    [True, True, True, False]
+    >>> [is_hidden(name) for name in (".git", "desktop.ini", "__MACOSX", "~$notes.docx", "notes.md")]
+    [True, True, True, True, False]
     """
-    return name.startswith(".") or name.lower() in _SYSTEM_FILE_NAMES
+    return name.startswith(_HIDDEN_PREFIXES) or name.lower() in _SYSTEM_FILE_NAMES
 
 
 def has_ambiguous_name(relative_path: str) -> bool:
