@@ -245,6 +245,11 @@ ODTS = {
         "CO<text:span text:style-name='T3'>2</text:span></text:p>",
         "10^6 on the 21st of CO2\n",
     ),
+    "text that is struck out": (
+        "<text:p>Pay <text:span text:style-name='T4'>ha<text:span text:style-name='T1'>lf</text:span></text:span>"
+        "<text:span text:style-name='T4'>, all. None </text:span>now</text:p><text:p text:style-name='P4'>Gone</text:p>",
+        "Pay ~~half, all.~~ ~~None~~ now\n\n~~Gone~~\n",
+    ),
     "what is left out": (
         "<text:table-of-content><text:index-body><text:p>One 1</text:p></text:index-body></text:table-of-content>"
         "<text:tracked-changes><text:changed-region><text:deletion><text:p>gone</text:p></text:deletion>"
@@ -258,7 +263,9 @@ STYLES = (
     "<style:style style:name='P1' style:parent-style-name='Preformatted_20_Text'/><style:style style:name='T1'>"
     "<style:text-properties fo:font-weight='bold'/></style:style><style:style style:name='T2'><style:text-properties "
     "style:text-position='super 58%'/></style:style><style:style style:name='T3'><style:text-properties "
-    "style:text-position='-33% 58%'/></style:style><text:list-style style:name='L1'>"
+    "style:text-position='-33% 58%'/></style:style><style:style style:name='P4' style:parent-style-name='T4'/>"
+    "<style:style style:name='T4'><style:text-properties style:text-line-through-style='solid'/></style:style>"
+    "<text:list-style style:name='L1'>"
     "<text:list-level-style-bullet text:level='1'/><text:list-level-style-number text:level='2' style:num-format='1'/>"
     "</text:list-style>"
 )
@@ -762,6 +769,36 @@ def test_rich_text_without_a_title_has_that_of_its_first_line_and_aligned_tables
     assert document.text == (
         "Notice to tenants\n\nThe lift is out of service.\n\nFloor   Contact\nThird   Delphine Marsh\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        (r"Pay {\strike half }forty per cent.", "Pay ~~half~~ forty per cent."),
+        (
+            r"Pay \strike\b h\u228 ?lf.\b0  In May.\strike0  Or \striked1 June\plain  July.",
+            "Pay ~~hälf.~~ ~~In May.~~ Or ~~June~~ July.",
+        ),
+        (r"It {\deleted was \u8220?gone\rquote\~}{\b stays}.{\v See {\b here}}", "It stays."),
+        (r"{\v hidden\v0  not }now{\*\bkmkstart a}{\pict\bin3 }{\}.", "not now."),
+        (r"{\strike Half\cell Full}\cell\row", "~~Half~~   ~~Full~~"),
+    ],
+)
+def test_hidden_and_deleted_rich_text_is_left_out_and_struck_out_text_is_marked(markup: str, text: str) -> None:
+    assert read_one(rf"{{\rtf1\ansi First.\par {markup}\par}}", "a.rtf").text == f"First.\n\n{text}\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (r"{\pntext 1.\tab}", "1. One."),
+        (r"{\pntext\pard\plain\f0 (b)\tab}", "(b) One."),
+        (r"{\listtext 2.\tab}{\pntext 2.\tab}", "2. One."),
+        (r"{\pntext\f1\'B7\tab}", "One."),
+    ],
+)
+def test_an_old_list_number_of_rich_text_is_read_once(number: str, text: str) -> None:
+    assert read_one(rf"{{\rtf1\ansi First.\par {number}One.\par}}", "a.rtf").text == f"First.\n\n{text}\n"
 
 
 def test_an_empty_cell_of_rich_text_is_no_paragraph() -> None:

@@ -278,6 +278,36 @@ def test_merged_rows_above_the_header_of_a_word_table_are_its_titles() -> None:
     assert read_rows(title, car) == "| Allowances from 2025 |  |\n| --- | --- |\n| Car | 41p |\n"
 
 
+def make_struck_paragraph(*texts: tuple[str, str]) -> str:
+    """Return a paragraph of a Word document, given the properties and the text of each run."""
+    runs = (samples.make_word_runs(text, properties=f"<w:rPr>{properties}</w:rPr>") for properties, text in texts)
+    return samples.make_word_paragraph("".join(runs))
+
+
+def test_struck_out_text_of_a_word_document_is_marked_and_left_out_of_answers(
+    tmp_path: Path, make_store: Callable[..., Store]
+) -> None:
+    body = make_struck_paragraph(
+        ("", "The rent of the hall is "),
+        ("<w:strike/>", "300 pounds "),
+        ("<w:dstrike/><w:b/>", "a month"),
+        ("<w:b/>", " 450 "),
+        ('<w:strike w:val="0"/>', "pounds."),
+    ) + make_struck_paragraph(("<w:strike/>", "The rent of the kitchen is 80 pounds. It rises in May."))
+    data = samples.make_word_document(body)
+    text = read_text(data, "a.docx")
+    assert text == (
+        "The rent of the hall is ~~300 pounds *a month*~~ *450* pounds.\n\n"
+        "~~The rent of the kitchen is 80 pounds.~~ ~~It rises in May.~~\n"
+    )
+    (tmp_path / "rent.docx").write_bytes(data)
+    store = make_store()
+    store.ingest(str(tmp_path / "rent.docx"))
+    answer = store.ask("What is the rent of the hall?")
+    assert answer.text.startswith("The rent of the hall is 450 pounds.")
+    assert "80 pounds" not in store.ask("What is the rent of the kitchen?").text
+
+
 @pytest.mark.parametrize("kind", ["presentation", "slideshow", "template"])
 def test_a_presentation_with_macros_and_a_show_are_read_as_others(kind: str) -> None:
     plain = samples.make_presentation(

@@ -1,7 +1,7 @@
 """Markdown inside a block as plain text on one line, as a browser shows it.
 
-In: a piece of Markdown. Out: its text without syntax, HTML tags, images, footnotes and link addresses. Code and
-formulas keep their characters.
+In: a piece of Markdown. Out: its text without syntax, HTML tags, images, footnotes, link addresses and struck-out
+text. Code and formulas keep their characters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from html import unescape
 from html.entities import html5
 
-from ..text.blocks import to_plain_text, unwrap_links
+from ..text.blocks import remove_struck_text, to_plain_text, unwrap_links
 from ..text.patterns import compile_lazily
 
 #: The markers of list items and block quotes at the start of a text, such as ``-``, ``2.`` and ``(a)``.
@@ -75,6 +75,8 @@ def render_inline(markdown: str) -> str:
     ('Fees: They rise (By 2 %.) if a==b.', 'In May.')
     >>> render_inline("Match `\\\\d+\\\\.` at $20\\\\,^\\\\circ$C the oven\\\\_a costs $5 \\\\- $9.")
     'Match \\\\d+\\\\. at $20\\\\,^\\\\circ$C the oven_a costs $5 - $9.'
+    >>> render_inline("Pay ~~half~~, ~~in May~~ by `~~card~~`."), render_inline("- ~~Pay half~~.")
+    ('Pay, by ~~card~~.', '')
     >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
     ('Raffle: Ann', 'Raffle ....... 12')
     """
@@ -132,6 +134,10 @@ def _strip_markup(text: str) -> str:
         text = _UNDERSCORE_PATTERN.sub(r"\2", text).replace("\\_", "_")
     if "==" in text:
         text = _HIGHLIGHT_PATTERN.sub(r"\1", text)
+    if "~~" in text:
+        text = remove_struck_text(text)
+        if not any(map(str.isalnum, strip_item_marker(f"{text} "))):  # only struck-out text
+            return ""
     if "&" in text:
         text = _REFERENCE_PATTERN.sub(_decode_reference, text)
     return _LITERAL_STAR_PATTERN.sub(r"\\*", text) if "*" in text else text

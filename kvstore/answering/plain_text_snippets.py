@@ -31,7 +31,7 @@ FIELD_OR_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\
 #: The first column of a line, separated from its definition by white space.
 _COLUMN_TERM_PATTERN = compile_lazily(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
-SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
+SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`~]*\Z")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
-from ..text.blocks import skip_marker, split_mail_fields
+from ..text.blocks import blank_struck_text, skip_marker, split_mail_fields
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import count_written_words, is_unspaced
@@ -186,7 +186,7 @@ def split_prose(
     """
     text, start, end, block_index = block
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
-    content = text[content_start:end]
+    content = blank_struck_text(text[content_start:end])
     if "![" in content:  # the description of an image can have several sentences
         content = IMAGE_PATTERN.sub(_blank_out, content)
     if "\n>" in content:  # a quotation of several paragraphs is one block

@@ -253,11 +253,11 @@ class DocxBody:
         """Return a builder with the text, code, formulas and note marks of a paragraph, and its emphasis.
 
         Emphasis is dropped if ``plain``. The paragraph consists of runs: stretches of text with the same formatting.
-        Hidden runs are dropped.
+        Hidden runs are dropped, and struck-out runs are marked.
         """
         inline = InlineBuilder(plain=plain)
         emphasis_start: EmphasisStart | None = None
-        is_emphasized = False
+        is_emphasized = is_struck = False
         for run in _iter_unwrapped(element):
             if run.tag.startswith(MATH_NAMESPACE):
                 inline.add_text(format_formula(run))
@@ -265,20 +265,28 @@ class DocxBody:
             if run.tag != _RUN_TAG or _has_property(run, "vanish"):
                 continue
             style = self._get_style_name(run, "w:rPr/w:rStyle")
-            was_emphasized = is_emphasized
+            was_emphasized, was_struck = is_emphasized, is_struck
             is_emphasized = (
                 _has_property(run, "b") or _has_property(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
             )
-            if is_emphasized and not was_emphasized:
-                emphasis_start = inline.start_emphasis()
-            elif was_emphasized and not is_emphasized:
+            is_struck = _has_property(run, "strike") or _has_property(run, "dstrike")
+            changes_strike = is_struck != was_struck
+            if was_emphasized and (changes_strike or not is_emphasized):
                 inline.end_emphasis(emphasis_start)
+            if changes_strike and is_struck:
+                inline.start_strike()
+            elif changes_strike:
+                inline.end_strike()
+            if is_emphasized and (changes_strike or not was_emphasized):
+                emphasis_start = inline.start_emphasis()
             if _CODE_STYLE_PATTERN.match(style):
                 inline.add_code(_get_verbatim(run))
                 continue
             self._add_run(run, inline)
         if is_emphasized:
             inline.end_emphasis(emphasis_start)
+        if is_struck:
+            inline.end_strike()
         return inline
 
     def _add_run(self, run: Any, inline: InlineBuilder) -> None:

@@ -35,6 +35,8 @@ _EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")  # -2
 #: The last character of a base, which comes before its exponent.
 _BASE_END_PATTERN = re.compile(r"[^\W_]|\)")
 _BACKTICKS_PATTERN = re.compile(r"`+")
+#: A sentence or the last words of a line of struck-out text.
+_STRUCK_PIECE_PATTERN = re.compile(r"\S(?:[^\n]*?[.!?](?=\s)|[^\n]*\S)?")
 _BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")
 
 
@@ -58,6 +60,17 @@ class EmphasisStart(NamedTuple):
 
     num_takes: int
     text_index: int
+
+
+def mark_struck(text: str) -> str:
+    """Return struck-out text between the marks ``~~``. Each sentence and line has its own marks, as text is cut there.
+
+    Text with a tilde is unchanged.
+
+    >>> mark_struck("The fee is 3.50. It falls ")
+    '~~The fee is 3.50.~~ ~~It falls~~ '
+    """
+    return text if "~" in text else _STRUCK_PIECE_PATTERN.sub(r"~~\g<0>~~", text)
 
 
 def is_exponent(text: str, last_character: str) -> bool:
@@ -84,6 +97,9 @@ class InlineBuilder:
         self._code_end = -1
         self._emphasis_end = -1
         self._is_emphasized = False  # True within emphasis
+        self._struck_start: int | None = None  # the number of texts before the open struck-out text
+        self._struck_text = ""  # the last struck-out text, without marks
+        self._struck_end = -1  # the number of texts after it was added
         self._num_takes = 0  # the number of calls to take_paragraphs; each call ends open emphasis
         self._needs_space = False  # True if the next text must not continue the last word
 
@@ -189,6 +205,25 @@ class InlineBuilder:
         self._texts[start:] = [space_before, f"*{stripped}*", space_after]
         self._emphasis_end = -1 if space_after else len(self._texts)
 
+    def start_strike(self) -> bool:
+        """Begin struck-out text, which :meth:`end_strike` marks, even in plain text. Return False if it has begun."""
+        if self._struck_start is not None:
+            return False
+        if len(self._texts) == self._struck_end:  # directly after struck-out text, which is continued
+            self._texts[-1] = self._struck_text
+            self._struck_start = self._struck_end - 1
+        else:
+            self._struck_start = len(self._texts)
+        return True
+
+    def end_strike(self) -> None:
+        """Put ``~~`` around the text added since :meth:`start_strike`. Emphasis within it must have ended."""
+        start, self._struck_start = self._struck_start, None
+        self._struck_text = "".join(self._texts[start:])
+        self._texts[start:] = [mark_struck(self._struck_text)]
+        self._struck_end = len(self._texts)
+        self._code_end = self._emphasis_end = -1
+
     def _ends_with_word(self, end: int) -> bool:
         """True if the last nonempty text before the index ``end`` ends with a letter or digit."""
         texts = (self._texts[index] for index in reversed(range(end)))  # a slice would be copied for each emphasis
@@ -220,7 +255,7 @@ class InlineBuilder:
         if not text.isascii():
             text = text.translate(_INVISIBLE_CHARACTERS)
         self._texts.clear()
-        self._code_end = self._emphasis_end = -1
+        self._code_end = self._emphasis_end = self._struck_end = -1
         self._needs_space = False
         if "  " in text:
             text = re.sub(" {2,}", " ", text)

@@ -150,6 +150,7 @@ class OpenDocumentConverter:
 
         The notes in it are added to ``_notes``; their numbers become text.
         """
+        starts_strike = self._is_struck(element) and inline.start_strike()
         inline.add_text(element.text or "")
         for part in element:
             if part.tag in _IGNORED_TAGS:
@@ -174,6 +175,8 @@ class OpenDocumentConverter:
                 self._add_inline(part, inline, boxes)
                 inline.end_emphasis(emphasis_start)
             inline.add_text(part.tail or "")
+        if starts_strike:
+            inline.end_strike()
 
     def _is_code(self, span: Element) -> bool:
         """True if the name of the style of a span, or of one of its parent styles, says that it is for code."""
@@ -188,6 +191,14 @@ class OpenDocumentConverter:
             or properties.get(f"{_FORMATTING_NAMESPACE}font-style") == "italic"
             for properties in self._iter_text_properties(span)
         )
+
+    def _is_struck(self, element: Element) -> bool:
+        """True if the style of a paragraph or span, or its nearest parent style that decides it, strikes text out."""
+        for name in self._list_style_names(element):
+            properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
+            if properties is not None and (line := properties.get(f"{STYLE}text-line-through-style")) is not None:
+                return line != "none"
+        return False
 
     def _is_superscript(self, span: Element) -> bool:
         """True if the style of a span raises its text (OpenDocument 1.3, 20.415)."""

@@ -1,9 +1,10 @@
 """RTF: a Rich Text Format document becomes plain text, with blank lines between its paragraphs.
-A *group* is markup in braces, such as a footnote or a box.
+A *group* is markup in braces, such as a footnote or a box. A *token* is a control word, a character or plain text.
 
 In: an ``.rtf`` file. Out: one document of format ``text``. The text of a box follows the paragraph it is anchored in,
-and footnotes come last. The title is the one in the information group, else a title at the beginning of the text. A
-file that is not RTF or has no text is a ReaderError, and so is a missing striprtf.
+and footnotes come last. Hidden and deleted text is dropped, and struck-out text is put between ``~~``. The title is the
+one in the information group, else a title at the beginning of the text. A file that is not RTF or has no text is a
+ReaderError, and so is a missing striprtf.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .field_lines import align_columns
+from .markdown_blocks import mark_struck
 from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
 from .text import find_title
 
@@ -31,6 +33,21 @@ _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _FOOTNOTE_OR_BOX_PATTERN = re.compile(r"\{(?:\\\*)?\\(?P<kind>footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
 _BOX_TEXT_PATTERN = re.compile(r"\{\\shptxt(?![a-z])")
 _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
+#: Formats of characters that change the text: struck out (once or twice), deleted, hidden; and an old list number.
+_FORMAT_PATTERN = re.compile(r"\\(?:striked?|deleted|v|pntext)(?![a-z])")
+_STRIKES = frozenset(("strike", "striked"))
+_OMISSIONS = frozenset(("deleted", "v"))
+_TOKEN_PATTERN = re.compile(r"\\([A-Za-z]{1,32})(-?\d{1,10})? ?|[{}]|\\'[\da-fA-F]{2}|\\[^A-Za-z]|[^\\{}]+")
+#: Control words that stand for characters.
+_CHARACTER_WORDS = frozenset(
+    "u tab emdash endash emspace enspace qmspace bullet lquote rquote ldblquote rdblquote".split()
+)
+#: The marks around a struck-out piece of text, until the markup is converted.
+_STRUCK_START, _STRUCK_END = "\x02", "\x03"
+_STRUCK_GAP_PATTERN = re.compile("\x03([ \t]*)\x02")
+_STRUCK_PATTERN = re.compile("\x02([^\x02\x03]*)\x03")
+#: The number in an old list number: ``1``, ``a.`` or ``(iv)``.
+_LIST_NUMBER_PATTERN = re.compile(r"\d|[a-z][.)]", re.IGNORECASE)
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -51,7 +68,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         markup = _MACINTOSH_PATTERN.sub("", markup, count=1)
         to_plain_text = partial(to_plain_text, encoding="mac_roman")
     try:
-        decoded = to_plain_text(_move_footnotes_and_boxes(markup), errors="replace")
+        decoded = to_plain_text(_move_footnotes_and_boxes(_apply_formats(markup)), errors="replace")
+        decoded = _STRUCK_PATTERN.sub(lambda piece: mark_struck(piece[1]), _STRUCK_GAP_PATTERN.sub(r"\1", decoded))
+        decoded = decoded.replace(_STRUCK_START, "").replace(_STRUCK_END, "")
         # Characters beyond the first plane are written as surrogate pairs.
         decoded = _SURROGATES_PATTERN.sub(
             lambda surrogates: surrogates[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
@@ -90,6 +109,49 @@ def _split_paragraphs(text: str) -> list[str]:
 def _count_cells(line: str) -> int:
     """Return the number of cells of a table row, in which a bar ends each cell; 0 for any other line."""
     return line.count("|") if line.endswith("|") else 0
+
+
+def _apply_formats(markup: str) -> str:
+    """Return the markup without hidden and deleted text, with marks around struck-out text, and with old list numbers.
+
+    Old list numbers (``{\\pntext 1.}``) become plain text, unless the paragraph has a new one (``{\\listtext 1.}``).
+    """
+    if not _FORMAT_PATTERN.search(markup):
+        return markup
+    markup = markup.replace(_STRUCK_START, "").replace(_STRUCK_END, "")
+    pieces: list[str] = []
+    outer_formats: list[frozenset[str]] = []  # those of the open groups
+    formats: frozenset[str] = frozenset()  # the names in _STRIKES and _OMISSIONS that apply
+    has_number = is_marked = False  # is_marked: a struck-out piece has begun
+    offset = 0
+    while (token := _TOKEN_PATTERN.match(markup, offset)) is not None:
+        offset = token.end()
+        text, word = token[0], token[1]
+        is_character = text not in ("{", "}", "\\*") and (word is None or word in _CHARACTER_WORDS)
+        if is_character and formats & _OMISSIONS:
+            continue
+        if is_marked != (is_character and bool(formats & _STRIKES)):
+            pieces.append(_STRUCK_END if is_marked else _STRUCK_START)
+            is_marked = not is_marked
+        if text == "{":
+            outer_formats.append(formats)
+        elif text == "}":
+            formats = outer_formats.pop() if outer_formats else frozenset()
+        elif word == "plain":
+            formats = frozenset()
+        elif word in _STRIKES or word in _OMISSIONS:
+            formats = formats - {word} if token[2] == "0" else formats | {word}
+        elif word == "bin":  # bytes, such as those of a picture
+            offset += int(token[2] or 0)
+            text = markup[token.start() : offset]
+        elif word in ("par", "listtext"):
+            has_number = word == "listtext"
+        elif word == "pntext" and not has_number:
+            tokens = _TOKEN_PATTERN.finditer(markup, offset, markup.find("}", offset))
+            number = "".join(number_token[0] for number_token in tokens if number_token[0][0] != "\\")
+            text = "" if _LIST_NUMBER_PATTERN.search(number) else text
+        pieces.append(text)
+    return "".join((*pieces, _STRUCK_END if is_marked else "", markup[offset:]))
 
 
 def _move_footnotes_and_boxes(markup: str) -> str:

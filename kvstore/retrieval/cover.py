@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..structures.ranking import sort_chunks
 from ..structures.state import State
-from ..text.blocks import format_summary_sentence, skip_marker, split_chunk_blocks
+from ..text.blocks import blank_struck_text, format_summary_sentence, skip_marker, split_chunk_blocks
 from ..text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 from ..text.sentences import split_sentences
 from ..text.words import count_text_tokens
@@ -111,6 +111,7 @@ def read_chunk_positions(state: State, chunks: Collection[int]) -> dict[int, tup
 def iter_content_sentences(text: str, format: str, language: str | None) -> Iterator[ContentSentence]:
     """Yield the sentences of a text that have at least two words, from its paragraphs and list items.
 
+    Struck-out text is omitted.
     ``format`` is ``text`` or ``markdown``. ``language`` decides where sentences end (None: the rules for English). The
     offsets of the sentences are in bytes.
     """
@@ -119,9 +120,10 @@ def iter_content_sentences(text: str, format: str, language: str | None) -> Iter
         if block.kind not in ("prose", "item"):
             continue
         content_start = skip_marker(text, block.start, block.end)
-        for sentence_start, sentence_end in split_sentences(text[content_start : block.end], language):
+        content = blank_struck_text(text[content_start : block.end])
+        for sentence_start, sentence_end in split_sentences(content, language):
             start, end = content_start + sentence_start, content_start + sentence_end
-            sentence = format_summary_sentence(text[start:end])
+            sentence = format_summary_sentence(content[sentence_start:sentence_end])
             words = extract_sentence_words(sentence)
             if words.length >= _MIN_WORDS:
                 if not is_ascii:  # offsets in characters become offsets in bytes

@@ -40,6 +40,10 @@ _LINK_PATTERN = compile_lazily(
 )
 #: A link of a wiki or of a vault of notes: its target, and its text if that differs.
 _WIKI_LINK_PATTERN = compile_lazily(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
+#: Struck-out text (GitHub Markdown 0.29, 6.5), with the space before it if no word follows it directly.
+_STRUCK_SOURCE = r"(?<![\\~])(?:\s~~(?![\s~])[^~]+(?<!\s)~~(?![\w~])|~~(?![\s~])[^~]+(?<!\s)~~(?!~))"
+_STRUCK_PATTERN = compile_lazily(_STRUCK_SOURCE)
+_CODE_OR_STRUCK_PATTERN = compile_lazily(rf"(?<!`)(?P<ticks>`{{1,2}})(?!`)[^`\n]+(?P=ticks)(?!`)|{_STRUCK_SOURCE}")
 #: Words in braces between spaces, as transcripts mark sounds that are not words.
 _SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<!\S)(?:\{[a-z]+\})+(?=[\s.,;:!?)]|\Z)")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
@@ -323,6 +327,24 @@ def unwrap_links(text: str) -> str:
     if "](" not in text and "][" not in text:
         return text
     return _LINK_PATTERN.sub(r"\1", _LINK_PATTERN.sub(r"\1", text))  # a link can contain an image
+
+
+def remove_struck_text(text: str) -> str:
+    """Return a piece of Markdown without code, without its struck-out text: what is between the marks ``~~``."""
+    return _STRUCK_PATTERN.sub("", text)
+
+
+def blank_struck_text(text: str) -> str:
+    """Return a piece of Markdown with a space for each character of struck-out text, so that offsets stay the same.
+
+    >>> blank_struck_text("Pay ~~half~~, not `~~all~~`.")
+    'Pay         , not `~~all~~`.'
+    """
+    if "~~" not in text:
+        return text
+    return _CODE_OR_STRUCK_PATTERN.sub(
+        lambda match: match.group() if match["ticks"] else " " * len(match.group()), text
+    )
 
 
 def replace_sound_annotations(text: str) -> str:

@@ -21,7 +21,7 @@ from .words import FUNCTION_WORDS
 # The search for the first character is fast, and that character decides what follows. A run of marks is examined from
 # its first one only; otherwise a text of such marks would take quadratic time.
 _SENTENCE_END_SOURCE = (
-    r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)"
+    r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`~]*(?=\s)"
     r"|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
 _SENTENCE_END_PATTERN = compile_lazily(_SENTENCE_END_SOURCE)
