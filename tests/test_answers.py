@@ -157,6 +157,14 @@ def test_a_table_row_is_quoted_with_its_header(ask: Callable[..., kvstore.Answer
     )
 
 
+def test_a_column_with_a_colon_is_quoted_with_one_colon(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "| Shift: | Officer: |\n| --- | --- |\n| Morning | Farid Osei |\n| Night | Dermot Quill |\n"
+    assert (
+        "Shift: Night; Officer: Dermot Quill"
+        in ask(text, "Who is the officer of the night shift?", format="markdown").text
+    )
+
+
 def test_a_row_of_a_table_of_properties_is_quoted_as_a_property(ask: Callable[..., kvstore.Answer]) -> None:
     text = "# Project\n\n|  |  |\n| --- | --- |\n| Status | In progress |\n| Due | 3 May 2024 |\n"
     assert "Due: 3 May 2024" in ask(text, "When is the project due?", format="markdown").text

@@ -1234,6 +1234,15 @@ def test_csv_without_a_text_column_lists_its_columns() -> None:
     ]
 
 
+def test_a_column_or_field_with_a_colon_has_one_colon_in_the_text() -> None:
+    (row,) = read_rows("Name:,City\nAda,London\n", "a.csv")
+    assert (row.text, row.meta) == ("Name: Ada\nCity: London", {"Name:": "Ada", "City": "London"})
+    (line,) = read_rows('{"Name:": "Ada", "City": "London"}', "a.jsonl")
+    assert line.text == "Name: Ada\nCity: London"
+    (page,) = read_rows("Name:\n  Ada\n\n:Date\\:: 9 May\n", "a.rst")
+    assert page.text == "- Name: Ada\n\n- Date: 9 May\n"
+
+
 @pytest.mark.parametrize(
     ("data", "meta"),
     [

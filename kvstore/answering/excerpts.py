@@ -407,7 +407,7 @@ def _render_snippet(snippet: Snippet, *, is_among_sentences: bool, is_labeled: b
     """
     text = truncate_snippet(snippet.text)
     if snippet.label and is_labeled:
-        text = f"{snippet.label}: {text}"
+        text = f"{snippet.label.removesuffix(':')}: {text}"
     if snippet.kind == "code" and is_among_sentences:
         text = "\n".join(f"    {line}" for line in text.split("\n"))
     return text

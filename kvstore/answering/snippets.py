@@ -352,7 +352,11 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
             # A row can lack its last cells; a row of one cell is rather a title inside the table.
             has_named_cells = any(header) and min(2, len(header)) <= len(cells) <= len(header)
             names = header if has_named_cells else [""] * len(cells)
-            fields = [f"{name}: {cell}" if name else cell for name, cell in zip(names, cells, strict=False) if cell]
+            fields = [
+                f"{name.removesuffix(':')}: {cell}" if name else cell
+                for name, cell in zip(names, cells, strict=False)
+                if cell
+            ]
             has_empty_header = bool(header) and not any(header)
             if len(fields) == 2 and has_empty_header:  # each row has the name and the value of a property
                 fields = [f"{fields[0].removesuffix(':')}: {fields[1]}"]

@@ -348,7 +348,7 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
     if title is not None and not isinstance(title, str):
         raise BadLineError(f"the field {title_field} must be a string")
     if text is None and options.text is None:
-        text = "\n".join(f"{name}: {value}" for name, value in _iter_field_texts(fields)) or None
+        text = "\n".join(f"{name.removesuffix(':')}: {value}" for name, value in _iter_field_texts(fields)) or None
     if text is None and not title:
         expected_fields = options.text or "text, content, body or contents"
         raise BadLineError(

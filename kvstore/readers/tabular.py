@@ -147,7 +147,7 @@ def iter_row_documents(rows: Iterator[NumberedRow], origin: Origin, options: Rea
             continue
         nonblank_cells = [(header[index], cells[index]) for index in other_columns if cells[index]]
         if text_column is None:
-            body = "\n".join(f"{name}: {value}" for name, value in nonblank_cells)
+            body = "\n".join(f"{name.removesuffix(':')}: {value}" for name, value in nonblank_cells)
         else:
             body = cells[text_column]
         title = default_title if title_column is None else cells[title_column]
