@@ -332,7 +332,10 @@ def convert_to_markdown(body: str) -> str:
         ),
         ("<h2>5.4.5. Foreign Keys <a href='#x'>#</a></h2>x", "## 5.4.5. Foreign Keys\n\nx"),
         ("<h2>Chapter&nbsp;5.&nbsp;Data Definition</h2>x", "## Chapter 5. Data Definition\n\nx"),
-        ("<h2>Appendix L. Acronyms</h2><h3>E.1. Release 15.20</h3>x", "## Appendix L. Acronyms\n\n### E.1. Release 15.20\n\nx"),
+        (
+            "<h2>Appendix L. Acronyms</h2><h3>E.1. Release 15.20</h3>x",
+            "## Appendix L. Acronyms\n\n### E.1. Release 15.20\n\nx",
+        ),
         ("<h2>3.5 mm plugs</h2><h2>C#</h2><h2>E. coli</h2>x", "## 3.5 mm plugs\n\n## C#\n\n## E. coli\n\nx"),
     ],
 )
