@@ -175,6 +175,31 @@ def test_dates_and_numbers_of_slides_are_left_out_and_reported() -> None:
     assert "17 May" in read_text(slides, "a.pptx", navigation="keep") and "17 May" not in document.text
 
 
+def test_hidden_slides_are_left_out_and_reported_unless_all_are_hidden() -> None:
+    def hide(data: bytes, *numbers: int) -> bytes:
+        parts = samples.unpack_zip(data)
+        for number in numbers:
+            name = f"ppt/slides/slide{number}.xml"
+            parts[name] = parts[name].replace(b"<p:sld ", b'<p:sld show="0" ', 1)
+        return samples.pack_zip(parts)
+
+    titles = ("Prices", "Old prices", "Rooms")
+    data = samples.make_presentation([
+        samples.make_shape(2, samples.make_paragraphs(title), "title")
+        + samples.make_shape(3, samples.make_paragraphs(f"text of {title}"))
+        for title in titles
+    ])  # fmt: skip
+    shown = "## Prices\n\ntext of Prices\n\n## Rooms\n\ntext of Rooms\n"
+    (document,) = read_bytes(hide(data, 2), "a.pptx")
+    assert isinstance(document, RawDocument) and document.text == shown
+    assert [(part.element, part.reason, part.text) for part in document.left_out] == [
+        ("slide 2", "hidden slide", "Old prices text of Old prices")
+    ]
+    full = read_text(data, "a.pptx")
+    assert read_text(hide(data, 2), "a.pptx", navigation="keep") == full
+    assert read_text(hide(data, 1, 2, 3), "a.pptx") == full
+
+
 def test_paragraphs_of_a_slide_with_bullets_and_numbers_are_items() -> None:
     numbered = samples.make_paragraphs("one", "two", properties='<a:pPr><a:buAutoNum type="arabicPeriod"/></a:pPr>')
     plain = samples.make_paragraphs("not one", properties="<a:pPr><a:buNone/></a:pPr>")

@@ -162,7 +162,7 @@ class ReadOptions:
     * ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree of the pairs (pairs).
     * ``sheet``: the sheet whose rows are documents, by default the first (rows).
     * ``navigation``: ``keep`` keeps everything; ``drop`` (default) drops navigation (html), running heads and page
-      numbers (pdf), or dates, footers and slide numbers (pptx, odp).
+      numbers (pdf), or dates, footers, slide numbers (pptx, odp) and hidden slides (pptx).
     """
 
     encoding: str | None = None

@@ -4,10 +4,10 @@ as the title or the footer.
 
 In: a ``.pptx`` file, a slide show, a template, or a file with macros (``.pptm``), which are ignored. Out: one document
 of format ``markdown``. A slide becomes a heading (its title or number), its texts, lists, tables, charts and diagrams
-in the order of their shapes, and the speaker's notes after the word ``Notes:``. Hidden slides are included. Dates,
-footers and slide numbers are dropped and reported in ``left_out``; the ``navigation=keep`` option keeps them. The title
-is the one in the file's properties, else the first slide title. A file that is not PPTX, is locked with a password or
-has no text is a ReaderError, and so is a missing python-pptx.
+in the order of their shapes, and the speaker's notes after the word ``Notes:``. Dates, footers, slide numbers and
+hidden slides (unless all are hidden) are dropped and reported in ``left_out``; the ``navigation=keep`` option keeps
+them. The title is the one in the file's properties, else the first slide title. A file that is not PPTX, is locked with
+a password or has no text is a ReaderError, and so is a missing python-pptx.
 
 Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 3, 9.3 (alternatives).
 """
@@ -64,8 +64,8 @@ _RUNNING_PLACEHOLDERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number"
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert a presentation (PPTX) to Markdown, and yield it as one document.
 
-    The footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``. Raises
-    ReaderError if the file is not PPTX, is locked or has no text, or if python-pptx is not installed.
+    Hidden slides, and the footers, dates and numbers of slides, are omitted, unless the ``navigation`` option is
+    ``keep``. Raises ReaderError if the file is not PPTX, is locked or has no text, or if python-pptx is not installed.
     """
     import_extra("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
     from pptx.opc.package import PartFactory
@@ -79,7 +79,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         presentation = part.presentation
         property_title = clean_property_title(presentation.core_properties.title)
         left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
-        slides = [_build_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
+        slides = _build_slides(list(presentation.slides), left_out)
     # The first block of a slide is its heading.
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
@@ -94,6 +94,23 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         format="markdown",
         left_out=tuple(left_out or ()),
     )
+
+
+def _build_slides(slides: list[Any], left_out: list[NavigationPart] | None) -> list[tuple[str, list[MarkdownBlock]]]:
+    """Return the title and the blocks of each slide, as :func:`_build_slide` does.
+
+    Hidden slides, unless all are hidden, are added to ``left_out`` instead (None: they are returned too).
+    """
+    are_hidden = [slide.element.get("show") in ("0", "false") for slide in slides]  # ECMA-376, 19.3.1.38
+    contents = []
+    for number, (slide, is_hidden) in enumerate(zip(slides, are_hidden, strict=True), 1):
+        if left_out is None or not is_hidden or all(are_hidden):
+            contents.append(_build_slide(slide, number, left_out))
+            continue
+        _, blocks = _build_slide(slide, number, left_out=None)
+        text = " ".join(join_blocks(blocks).removeprefix("## ").split())
+        left_out.append(NavigationPart(f"slide {number}", "hidden slide", len(text), text[:MAX_EXCERPT_CHARACTERS]))
+    return contents
 
 
 def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:
