@@ -491,6 +491,17 @@ def test_a_date_in_the_question_identifies_the_document(reader: AnswerReader, tm
     assert "Facilitator: Gwen Berg" in answer.text.partition(" [1]")[0], answer.text
 
 
+@pytest.mark.parametrize(("year", "outcome"), [(2026, "answered"), (2023, "nearest")])
+def test_a_document_of_another_year_does_not_answer(
+    reader: AnswerReader, tmp_path: Path, year: int, outcome: str
+) -> None:
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("minutes-2026-04-28.md", "# Meeting\n\nThe Brandreth Foundation gives £20,000 for the loop.")
+        answer = store.ask(f"How much did the Brandreth Foundation give in {year}?")
+    assert answer.outcome == outcome
+    assert "£20,000" in answer.text
+
+
 def test_a_list_is_read_with_the_sentence_that_introduces_it(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "## Donors\n\nWe received donations from:\n\n- Arnold Quill\n- Ada Berg\n\n## Gifts\n\nA gift is worth 5 euros."

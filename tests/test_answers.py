@@ -824,6 +824,7 @@ Fees are due in January.
         ("What does clause 4.2 say about damage?", "Damage is deducted. Section 4.1"),
         ("Summarize section 4.1", "The tenant pays a deposit of two rents. It earns no interest."),
         ("What is in appendix A?", "Each tenant gets two keys."),
+        ("What does clause 4.2 let the landlord do?", "The landlord returns the deposit within 30 days. Damage"),
         ("What does point 5.1(b) say?", "(b) the doors, except for: (i) locks; (ii) hinges; and"),
         (
             "What does clause 5.1 (b)(ii) of the lease require?",

@@ -74,6 +74,8 @@ _TOPIC_PATTERN = compile_lazily(
     r"|regulates?|specif(?:y|ies)|described|defined|explained|regulated|covered|mentioned|find)\b",
     re.IGNORECASE,
 )
+#: The start of a question whose subject is a section: "What does clause 4 allow the tenant to do?"
+_SUBJECT_PATTERN = compile_lazily(r"\W*what\s+(?:do|does|did)\s+(?:the\s+)?", re.IGNORECASE)
 #: A question for what a section says about something.
 _ABOUT_PATTERN = compile_lazily(r"\b(?:say|says|state|states|mention|mentions)\b.*\b(?:about|on)\b", re.IGNORECASE)
 #: Words of a question for the section about something, in addition to words that ask for the content of a section.
@@ -100,8 +102,8 @@ class SectionReference(NamedTuple):
 
     ``number`` is its number in lowercase, or empty if the question asks for the section about a topic. ``word`` is the
     word before the number, such as "section", or empty. ``items`` are the labels of items below it: b and ii for
-    "3.1(b)(ii)". ``other_words`` are the words of the question that neither name
-    the section nor ask for its content. ``has_about`` is True if the question asks what the section says about them.
+    "3.1(b)(ii)". ``other_words`` are the words of the question that neither name the section nor ask for its content.
+    ``has_about`` is True if the question asks what the section says about them.
     """
 
     number: str
@@ -148,7 +150,10 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
     other_words = frozenset(segment_words(other_text)) - function_words - _REQUEST_WORDS
     if is_about_topic:
         other_words -= _TOPIC_REQUEST_WORDS
-    return SectionReference(number, word, items, other_words, bool(_ABOUT_PATTERN.search(other_text)))
+    is_subject = bool(matches) and _SUBJECT_PATTERN.fullmatch(question, 0, matches[0].start()) is not None
+    return SectionReference(
+        number, word, items, other_words, has_about=is_subject or bool(_ABOUT_PATTERN.search(other_text))
+    )
 
 
 def remove_reference(question: str) -> str:

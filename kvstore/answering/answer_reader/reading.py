@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
@@ -70,6 +71,7 @@ _OPENING_LOGIT, _DESCRIPTION_LOGIT = 4.0, 1.0
 #: 95 % of 150 headings of six folders after "Tell me about" are answered (88 % by the reader's confidence alone), 81 %
 #: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
 _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
+_FULL_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 #: The name of a field or setting that is written with underscores or periods.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
 
@@ -228,6 +230,7 @@ def _read_candidates(
     the question asks about. A snippet that opens a document with this title has at least the logit ``opening_logit``.
     """
     contrasts = find_contrasts(question)
+    years = set(_FULL_YEAR_PATTERN.findall(question))
     texts = [_split_field_names(window.text, question) for window in windows]
     candidates = []
     for window, output in zip(windows, reader.read(question, texts), strict=True):
@@ -243,10 +246,22 @@ def _read_candidates(
                 _compute_rule_score(window, windows, passages, rule_scores),
                 logit=max(output.logit, opening_logit) if opens_document else output.logit,
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
-                is_contrary=window.is_ruled_out or (bool(contrasts) and is_contrary(contrasts, window.text)),
+                is_contrary=window.is_ruled_out
+                or (bool(contrasts) and is_contrary(contrasts, window.text))
+                or (bool(years) and _is_about_other_year(years, window, passage)),
             )
         )
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.position))
+
+
+def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> bool:
+    """True if the name or title of a document, or a heading, has other years than the question, and its text none.
+
+    ``years`` are those of the question. The dates of minutes and reports are in their names.
+    """
+    labels = f"{PurePosixPath(passage.document).stem} {passage.title or ''} {window.text[: window.offset]}"
+    label_years = set(_FULL_YEAR_PATTERN.findall(labels))
+    return bool(label_years) and not any(year in labels or year in passage.text for year in years)
 
 
 def _compute_rule_score(
