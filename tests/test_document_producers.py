@@ -303,6 +303,45 @@ def test_merged_rows_above_the_header_of_a_word_table_are_its_titles() -> None:
     assert read_rows(title, car) == "| Allowances from 2025 |  |\n| --- | --- |\n| Car | 41p |\n"
 
 
+def test_headers_and_footers_of_a_word_document_are_its_last_paragraphs_without_page_numbers() -> None:
+    docx = pytest.importorskip("docx")
+    oxml = importlib.import_module("docx.oxml")
+    namespace = samples.WML
+    number = "".join(
+        f"<w:r>{part}</w:r>"
+        for part in (
+            '<w:fldChar w:fldCharType="begin"/>',
+            "<w:instrText> PAGE </w:instrText>",
+            '<w:fldChar w:fldCharType="separate"/>',
+            "<w:t>3</w:t>",
+            '<w:fldChar w:fldCharType="end"/>',
+        )
+    )
+    total = '<w:fldSimple w:instr=" NUMPAGES "><w:r><w:t>9</w:t></w:r></w:fldSimple>'
+    page = f"{samples.make_word_runs('Page ')}{number}{samples.make_word_runs(' of ')}{total}"
+    line = f"<w:p {namespace}>{samples.make_word_runs('IBAN GB00 1234')}<w:r><w:tab/></w:r>{page}</w:p>"
+
+    document = docx.Document()
+    document.add_heading("Lease of the hall", 1)
+    document.add_paragraph("The rent is due in May. Ask the warden.")
+    section = document.sections[0]
+    section.different_first_page_header_footer = True
+    for part, text in ((section.first_page_header, "Our ref. CE/2207/G"), (section.header, "LEASE OF THE HALL")):
+        part.paragraphs[0].text = text
+    section.header.add_paragraph("Our ref. CE/2207/G")
+    section.header.add_paragraph("2026")
+    section.footer.add_paragraph("Ask the warden.")
+    section.footer._element.append(oxml.parse_xml(line))
+    section.footer._element.append(oxml.parse_xml(f"<w:p {namespace}>{page}</w:p>"))
+    document.add_section().header.is_linked_to_previous = False
+    document.sections[1].header.paragraphs[0].text = "Annex"
+    stream = io.BytesIO()
+    document.save(stream)
+    assert read_text(stream.getvalue(), "a.docx") == (
+        "# Lease of the hall\n\nThe rent is due in May. Ask the warden.\n\nOur ref. CE/2207/G\n\nIBAN GB00 1234\n"
+    )
+
+
 def make_struck_paragraph(*texts: tuple[str, str]) -> str:
     """Return a paragraph of a Word document, given the properties and the text of each run."""
     runs = (samples.make_word_runs(text, properties=f"<w:rPr>{properties}</w:rPr>") for properties, text in texts)

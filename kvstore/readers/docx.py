@@ -1,10 +1,11 @@
 """DOCX: a Word document becomes Markdown, in the order of its body.
 
 In: a ``.docx`` file, a template, or a file with macros (``.docm``), which are ignored. Out: one document of format
-``markdown`` with headings, lists, tables, code, quotations, text boxes, footnotes and endnotes. If no paragraph has
-the style of a heading, short bold paragraphs become headings. Tables of contents, deleted text and hidden text are
-dropped. The title is the one in the file's properties, else the first title or level-one heading. A file that is not
-DOCX, is locked with a password or has no text is a ReaderError, and so is a missing python-docx.
+``markdown`` with headings, lists, tables, code, quotations, text boxes, footnotes and endnotes, and last, the texts of
+page headers and footers that are nowhere else. If no paragraph has the style of a heading, short bold paragraphs become
+headings. Tables of contents, deleted text and hidden text are dropped. The title is the one in the file's properties,
+else the first title or level-one heading. A file that is not DOCX, is locked with a password or has no text is a
+ReaderError, and so is a missing python-docx.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from xml.etree.ElementTree import tostring
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
-from .markdown_blocks import join_blocks
+from .markdown_blocks import join_blocks, make_paragraph
 from .packages import Package, open_main_part
 from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
 
@@ -51,10 +52,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         document = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
         body = DocxBody(document)
         blocks = body.build_blocks()
+        header_texts = body.list_header_texts()
         title = document.core_properties.title
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = clean_property_title(title) or body.title
+    known_text = " ".join(" ".join([title or "", *(block.text for block in blocks)]).casefold().split())
+    blocks += [make_paragraph(text) for text in header_texts if text.casefold() not in known_text]
     yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", meta={}, format="markdown")
 
 

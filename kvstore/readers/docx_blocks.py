@@ -51,8 +51,15 @@ _PARAGRAPH_TAG, _RUN_TAG, _TABLE_TAG, _ROW_TAG, _CELL_TAG, _VALUE_ATTRIBUTE = (
 _TEXT_TAG, _TAB_TAG, _POSITION_TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _SYMBOL_TAG, _RUBY_TAG = (
     qn(f"w:{name}") for name in ("t", "tab", "ptab", "br", "cr", "noBreakHyphen", "sym", "ruby")
 )
+_VERBATIM_CHARACTERS = {_TAB_TAG: "\t", _BREAK_TAG: "\n", _RETURN_TAG: "\n", _HYPHEN_TAG: "-"}
 #: The kinds of notes, by the element that refers to one.
 _NOTE_KINDS = {qn(f"w:{kind}Reference"): kind for kind in ("footnote", "endnote")}
+#: Fields, whose results are text: a simple field, and the bounds and the instruction of a complex one (17.16).
+_FIELD_TAG, _FIELD_BOUND_TAG, _INSTRUCTION_TAG = (qn(f"w:{name}") for name in ("fldSimple", "fldChar", "instrText"))
+_PAGE_FIELD_PATTERN = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES)\b", re.IGNORECASE)
+#: What replaces a page number, and the separators between the parts of a line in a header or footer.
+_PAGE_NUMBER = "\ue000"
+_HEADER_SEPARATOR_PATTERN = re.compile(r"[\t\n]| {2,}|\s[|·•–—-]\s|[,;]\s")
 _BOX_TAG = qn("w:txbxContent")
 _FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 #: The maximum number of columns of a table (17.4.16).
@@ -76,7 +83,8 @@ class DocxBody:
         """Read the styles, notes and list numberings of a Word document, which python-docx has opened."""
         self.title: str | None = None  # the text of the first title or level-one heading; set by build_blocks
         self._body = document.element.body
-        relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
+        self._relations = document.part.rels
+        relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in self._relations.values()}
         # Style elements by id, note elements by kind and id, and the cited notes in the order of their numbers.
         self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
         self._notes = {
@@ -121,12 +129,32 @@ class DocxBody:
         }
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """Return all blocks of the document, footnotes and endnotes last, and set ``title``."""
+        """Return the blocks of the document, footnotes and endnotes last, and set ``title``."""
         blocks = self._build_container_blocks(self._body)
         for number, note in enumerate(self._cited_notes, 1):  # the list grows, as a note can cite another
             text = render_one_line(self._build_container_blocks(note))
             blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
+
+    def list_header_texts(self) -> list[str]:
+        """Return the distinct texts of the headers, then of the footers, of the pages of the first section.
+
+        Those of the first page come before those of the other pages. Page numbers, and texts without letters, are
+        omitted (17.10).
+        """
+        section = next(self._body.iter(qn("w:sectPr")), None)
+        if section is None:
+            return []
+        has_first_page = section.find("w:titlePg", nsmap) is not None
+        relation_ids = [
+            reference.get(qn("r:id"))
+            for kind in ("header", "footer")
+            for page in (["first"] if has_first_page else []) + ["default"]
+            for reference in section.iterfind(f"w:{kind}Reference[@w:type='{page}']", nsmap)
+        ]
+        relations = (self._relations[relation_id] for relation_id in relation_ids if relation_id in self._relations)
+        lines = [line for relation in relations for line in _read_header(relation.target_part.blob)]
+        return list(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
 
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
         """Return the blocks of ``container``: the body, a table cell, a text box or a note.
@@ -388,9 +416,9 @@ def _has_property(run: Any, name: str) -> bool:
 
 def _get_verbatim(element: Any) -> str:
     """Return the text of a paragraph, or of a run in it, including its tabs and line breaks."""
-    replacements = {_TAB_TAG: "\t", _BREAK_TAG: "\n", _RETURN_TAG: "\n", _HYPHEN_TAG: "-"}
     return "".join(
-        (part.text or "") if part.tag == _TEXT_TAG else replacements.get(part.tag, "") for part in element.iter()
+        (part.text or "") if part.tag == _TEXT_TAG else _VERBATIM_CHARACTERS.get(part.tag, "")
+        for part in element.iter()
     )
 
 
@@ -398,6 +426,46 @@ def _is_superscript(run: Any) -> bool:
     """True if the text of a run is raised (17.3.2.42)."""
     alignment = run.find("w:rPr/w:vertAlign", nsmap)
     return alignment is not None and alignment.get(_VALUE_ATTRIBUTE) == "superscript"
+
+
+def _read_header(blob: bytes) -> list[str]:
+    """Return the lines of a header or footer, one for each paragraph, without page numbers.
+
+    ``blob`` is its XML part. The words around a page number, such as those of ``Page 1 of 2``, are omitted too.
+    """
+    lines: dict[Any, str] = {}  # by the element of the paragraph
+    are_page_fields: list[bool] = []  # for each open complex field, True for a page number
+    for element in parse_xml(blob).iter():
+        ancestors = list(element.iterancestors())
+        paragraph = next((ancestor for ancestor in ancestors if ancestor.tag == _PARAGRAPH_TAG), None)
+        if paragraph is None or any(ancestor.tag == _FALLBACK_TAG for ancestor in ancestors):
+            continue
+        text = ""
+        if element.tag == _FIELD_BOUND_TAG:
+            bound = element.get(qn("w:fldCharType"))
+            if bound == "begin":
+                are_page_fields.append(False)
+            elif bound == "end" and are_page_fields:
+                are_page_fields.pop()
+        elif element.tag == _INSTRUCTION_TAG and are_page_fields:
+            are_page_fields[-1] |= _PAGE_FIELD_PATTERN.match(element.text or "") is not None
+        elif element.tag == _TEXT_TAG:
+            is_page_number = any(are_page_fields) or any(
+                ancestor.tag == _FIELD_TAG and _PAGE_FIELD_PATTERN.match(ancestor.get(qn("w:instr")) or "")
+                for ancestor in ancestors
+            )
+            text = _PAGE_NUMBER if is_page_number else element.text or ""
+        elif element.getparent().tag == _RUN_TAG:
+            text = _VERBATIM_CHARACTERS.get(element.tag, "")
+        lines[paragraph] = lines.get(paragraph, "") + text
+    return [_remove_page_number(line) for line in lines.values()]
+
+
+def _remove_page_number(line: str) -> str:
+    """Return a line of a header with single spaces, without the part that has a page number."""
+    if _PAGE_NUMBER in line:
+        line = " ".join(part for part in _HEADER_SEPARATOR_PATTERN.split(line) if _PAGE_NUMBER not in part)
+    return " ".join(line.split())
 
 
 def _read_notes(blob: bytes, kind: str) -> dict[str, Any]:
