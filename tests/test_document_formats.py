@@ -203,6 +203,7 @@ ODF = (
         )
     )
     + ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    + ' xmlns:xlink="http://www.w3.org/1999/xlink"'
 )
 
 
@@ -244,6 +245,12 @@ ODTS = {
         "<text:p>10<text:span text:style-name='T2'>6</text:span> on the 21<text:span text:style-name='T2'>st</text:span> of "
         "CO<text:span text:style-name='T3'>2</text:span></text:p>",
         "10^6 on the 21st of CO2\n",
+    ),
+    "links to addresses": (
+        "<text:p>Ask <text:a xlink:href='mailto:ada@x.example?subject=Keys'>Ada</text:a>, <text:a "
+        "xlink:href='mailto:bo@x.example'>bo@x.example</text:a> or <text:a xlink:href='tel:+4930123'>call</text:a>; see "
+        "<text:a xlink:href='https://x.example'>us</text:a>.</text:p>",
+        "Ask Ada (ada@x.example), bo@x.example or call (+4930123); see us.\n",
     ),
     "text that is struck out": (
         "<text:p>Pay <text:span text:style-name='T4'>ha<text:span text:style-name='T1'>lf</text:span></text:span>"

@@ -342,6 +342,23 @@ def test_headers_and_footers_of_a_word_document_are_its_last_paragraphs_without_
     )
 
 
+def test_links_of_a_word_document_have_their_mail_addresses_and_telephone_numbers() -> None:
+    targets = ("mailto:ada@x.example?subject=Keys", "mailto:bo@x.example", "tel:+4930123", "https://x.example")
+    texts = ("Ada", "bo@x.example", "call", "our page")
+    relations = "".join(
+        f'<Relationship Id="rL{n}" Type="{samples.OFFICE}/hyperlink" Target="{target}" TargetMode="External"/>'
+        for n, target in enumerate(targets)
+    )
+    inner = [f'<w:hyperlink r:id="rL{n}">{samples.make_word_runs(text)}</w:hyperlink>' for n, text in enumerate(texts)]
+    body = samples.make_word_paragraph(samples.make_word_runs("; ").join(inner))
+    parts = samples.unpack_zip(samples.make_word_document(body))
+    name = "word/_rels/document.xml.rels"
+    parts[name] = parts[name].replace(b"</Relationships>", f"{relations}</Relationships>".encode())
+    assert read_text(samples.pack_zip(parts), "a.docx") == (
+        "Ada (ada@x.example); bo@x.example; call (+4930123); our page\n"
+    )
+
+
 def make_struck_paragraph(*texts: tuple[str, str]) -> str:
     """Return a paragraph of a Word document, given the properties and the text of each run."""
     runs = (samples.make_word_runs(text, properties=f"<w:rPr>{properties}</w:rPr>") for properties, text in texts)

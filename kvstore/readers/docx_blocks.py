@@ -10,7 +10,8 @@ refer to ECMA-376 part 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from docx.oxml import parse_xml
@@ -23,6 +24,7 @@ from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
     count_title_rows,
+    find_contact_address,
     make_heading,
     make_paragraph,
     make_quote,
@@ -87,11 +89,12 @@ class DocxBody:
         relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in self._relations.values()}
         # Style elements by id, note elements by kind and id, and the cited notes in the order of their numbers.
         self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
+        _add_link_addresses(self._body, self._relations)
         self._notes = {
             (kind, note_id): note
             for kind in _NOTE_KINDS.values()
             if f"{kind}s" in relations
-            for note_id, note in _read_notes(relations[f"{kind}s"].target_part.blob, kind).items()
+            for note_id, note in _read_notes(relations[f"{kind}s"].target_part, kind).items()
         }
         self._cited_notes: list[Any] = []
         self._numbering = ListNumbering(
@@ -153,7 +156,7 @@ class DocxBody:
             for reference in section.iterfind(f"w:{kind}Reference[@w:type='{page}']", nsmap)
         ]
         relations = (self._relations[relation_id] for relation_id in relation_ids if relation_id in self._relations)
-        lines = [line for relation in relations for line in _read_header(relation.target_part.blob)]
+        lines = [line for relation in relations for line in _read_header(relation.target_part)]
         return list(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
 
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
@@ -428,14 +431,14 @@ def _is_superscript(run: Any) -> bool:
     return alignment is not None and alignment.get(_VALUE_ATTRIBUTE) == "superscript"
 
 
-def _read_header(blob: bytes) -> list[str]:
+def _read_header(part: Any) -> list[str]:
     """Return the lines of a header or footer, one for each paragraph, without page numbers.
 
-    ``blob`` is its XML part. The words around a page number, such as those of ``Page 1 of 2``, are omitted too.
+    ``part`` is its part of the package. The words around a page number (``Page 1 of 2``) are omitted too.
     """
     lines: dict[Any, str] = {}  # by the element of the paragraph
     are_page_fields: list[bool] = []  # for each open complex field, True for a page number
-    for element in parse_xml(blob).iter():
+    for element in _parse_part(part).iter():
         ancestors = list(element.iterancestors())
         paragraph = next((ancestor for ancestor in ancestors if ancestor.tag == _PARAGRAPH_TAG), None)
         if paragraph is None or any(ancestor.tag == _FALLBACK_TAG for ancestor in ancestors):
@@ -468,10 +471,35 @@ def _remove_page_number(line: str) -> str:
     return " ".join(line.split())
 
 
-def _read_notes(blob: bytes, kind: str) -> dict[str, Any]:
+def _parse_part(part: Any) -> Any:
+    """Return the root element of an XML part of the package, with the addresses of its links."""
+    root = parse_xml(part.blob)
+    _add_link_addresses(root, part.rels)
+    return root
+
+
+def _add_link_addresses(root: Any, relations: Mapping[str, Any]) -> None:
+    """Add mail addresses and telephone numbers to the texts of the links to them: ``Ada (ada@example.org)``.
+
+    ``root`` is the root element of a part, and ``relations`` has the targets of its links by their identifiers.
+    """
+    for link in root.iter(qn("w:hyperlink")):
+        relation = relations.get(link.get(qn("r:id")))
+        runs = link.findall("w:r", nsmap)
+        address = find_contact_address(relation.target_ref, _get_verbatim(link)) if relation is not None else ""
+        if not address or not runs:
+            continue
+        run = deepcopy(runs[-1])  # with its properties, such as bold
+        for child in run.xpath("*[not(self::w:rPr)]"):
+            run.remove(child)
+        run.text = f" ({address})"
+        link.append(run)
+
+
+def _read_notes(part: Any, kind: str) -> dict[str, Any]:
     """Return the elements of footnotes or endnotes by id, without Word's separators.
 
-    ``blob`` is the XML part with all notes of the ``kind``.
+    ``part`` is the part of the package with all notes of the ``kind``.
     """
-    notes = parse_xml(blob).iter(qn(f"w:{kind}"))
+    notes = _parse_part(part).iter(qn(f"w:{kind}"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}

@@ -16,10 +16,11 @@ from selectolax.lexbor import LexborNode
 
 from .html_analysis import TEXTLESS_TAGS, PageAnalysis
 from .html_navigation import CONTROL_TAGS, LINE_NUMBERS_PATTERN, KeepLevel, NavigationFilter, is_sectioning
-from .html_parts import BlockContainer, HtmlList, HtmlTable, find_contact_address, get_span, is_layout_table
+from .html_parts import BlockContainer, HtmlList, HtmlTable, get_span, is_layout_table
 from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
+    find_contact_address,
     make_code_block,
     make_heading,
     make_list,

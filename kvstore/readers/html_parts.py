@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from urllib.parse import unquote
 
 from selectolax.lexbor import LexborNode
 
@@ -31,8 +30,6 @@ from .markdown_blocks import (
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 #: The maximum number of digits of a number in an attribute.
 _MAX_DIGITS = 8
-#: The minimum number of digits of a telephone number in a text.
-_MIN_TELEPHONE_DIGITS = 5
 #: The style of numbers in a ``style`` attribute, and the formats of numbers by such a style or by a ``type`` attribute.
 _LIST_STYLE_PATTERN = re.compile(r"\blist-style(?:-type)?\s*:\s*((?:lower|upper)-(?:alpha|latin|roman))", re.IGNORECASE)
 _NUMBER_FORMATS = {
@@ -41,22 +38,6 @@ _NUMBER_FORMATS = {
     **dict.fromkeys(("i", "lower-roman"), "lowerRoman"),
     **dict.fromkeys(("I", "upper-roman"), "upperRoman"),
 }
-
-
-def find_contact_address(target: str, text: str) -> str:
-    """Return the mail address or telephone number of a link's ``target``, unless the ``text`` of the link has one.
-
-    >>> find_contact_address("mailto:ada%40example.org?subject=Keys", "Ada")
-    'ada@example.org'
-    """
-    scheme, _, rest = target.strip().partition(":")
-    address = unquote(rest.partition("?")[0]).strip()
-    if scheme.lower() == "mailto":
-        has_address = "@" in text or " at " in text  # ada at example.org
-        return address if "@" in address and not has_address else ""
-    if scheme.lower() == "tel":
-        return address if sum(map(str.isdecimal, text)) < _MIN_TELEPHONE_DIGITS else ""
-    return ""
 
 
 def get_span(cell: LexborNode, name: str) -> int:

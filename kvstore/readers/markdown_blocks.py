@@ -13,12 +13,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import unquote
 
 _MAX_HEADING_LEVEL = 6
 #: The maximum number of columns or rows that a table cell spans.
 MAX_SPAN = 50
 #: The maximum number of title rows above the header of a table.
 _MAX_TITLE_ROWS = 5
+#: The minimum number of digits of a telephone number in a text.
+_MIN_TELEPHONE_DIGITS = 5
 _LINE_BREAK_PATTERN = re.compile(r" ?\n ?")
 #: Soft hyphens, zero-width spaces and joiners, and stray byte-order marks, which are removed.
 _INVISIBLE_CHARACTERS = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
@@ -60,6 +63,22 @@ class EmphasisStart(NamedTuple):
 
     num_takes: int
     text_index: int
+
+
+def find_contact_address(target: str, text: str) -> str:
+    """Return the mail address or telephone number of a link's ``target``, unless the ``text`` of the link has one.
+
+    >>> find_contact_address("mailto:ada%40example.org?subject=Keys", "Ada")
+    'ada@example.org'
+    """
+    scheme, _, rest = target.strip().partition(":")
+    address = unquote(rest.partition("?")[0]).strip()
+    if scheme.lower() == "mailto":
+        has_address = "@" in text or " at " in text  # ada at example.org
+        return address if "@" in address and not has_address else ""
+    if scheme.lower() == "tel":
+        return address if sum(map(str.isdecimal, text)) < _MIN_TELEPHONE_DIGITS else ""
+    return ""
 
 
 def mark_struck(text: str) -> str:

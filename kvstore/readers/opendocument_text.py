@@ -19,6 +19,7 @@ from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
     count_title_rows,
+    find_contact_address,
     make_heading,
     make_paragraph,
     make_quote,
@@ -29,6 +30,7 @@ from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_re
 from .opendocument_numbering import OpenDocumentNumbering
 
 _FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
+_LINK_TARGET_ATTRIBUTE = "{http://www.w3.org/1999/xlink}href"
 _CODE_STYLE_PATTERN = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
 _QUOTE_STYLE_PATTERN = re.compile(r"quot", re.I)
 _RAISED_PATTERN = re.compile(r"0*[1-9]")  # 33% 58%
@@ -174,6 +176,9 @@ class OpenDocumentConverter:
                 emphasis_start = inline.start_emphasis() if self._is_emphasized(part) else None
                 self._add_inline(part, inline, boxes)
                 inline.end_emphasis(emphasis_start)
+                if part.tag == f"{TEXT}a":
+                    address = find_contact_address(part.get(_LINK_TARGET_ATTRIBUTE, ""), "".join(part.itertext()))
+                    inline.add_text(f" ({address})" if address else "")
             inline.add_text(part.tail or "")
         if starts_strike:
             inline.end_strike()
