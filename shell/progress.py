@@ -82,7 +82,7 @@ class ProgressLine:
 
     @property
     def resumable_index(self) -> str | None:
-        """The name of the interrupted index if the work that it has finished is kept, so that REFRESH continues it.
+        """The index that was being built, such as ``topics``, if its finished work is kept, so that REFRESH continues.
 
         None if no index was interrupted, or if its work is lost.
         """

@@ -74,7 +74,7 @@ def _check_derivation(state: State, stored_derivation: StoredDerivation, documen
             continue
         if not stored_derivation.has_part(document):
             yield f"{name}: a part is stored for document {document}, which the index has not reached yet"
-        num_parts += 1
+        num_parts += 1  # of documents that exist, to find documents without a part below
         yield from _check_part(state, stored_derivation, document, part, len(vector_locations))
     num_missing = sum(map(stored_derivation.has_part, documents)) - num_parts
     if num_missing > 0:

@@ -245,11 +245,11 @@ class _IngestRun:
         self._write_batch()  # the readers then no longer recognize the documents as stored
         with closing(self._reader.iter_items([visit.source for visit in visits])) as items:
             for visit in visits:
-                while (item := next(items)) is not None:
+                while (item := next(items)) is not None:  # None follows the last item of each file
                     if isinstance(item, Failure) or self._is_deferred(item, visit):
                         self._process_item(item, visit)
                 yield self._build_progress(self._num_files_done, num_files, visit.source.key)
-            next(items, None)
+            next(items, None)  # lets the reader finish
         self.report.failures = list(dict.fromkeys(self.report.failures))  # some are reported by both readings
 
     def _is_deferred(self, item: FileItem, visit: FileVisit) -> bool:

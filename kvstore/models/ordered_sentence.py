@@ -57,14 +57,14 @@ class OrderedSentence:
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[WordSpan]:
         """Return the spans (first and last position) of words with ``stems``, in this order.
 
-        Stems that the sentence lacks are skipped. If no span has all others, the last stems are omitted one by one, as
-        long as half of ``stems`` remain. A span has at most ``max_other_words`` other words between its first and last
-        word.
+        Stems that the sentence lacks are skipped. If the other stems are not all in one span, the search is repeated
+        without the last stem, then without the last two, down to half of ``stems``. A span has at most
+        ``max_other_words`` other words between its first and last word.
         """
         present_stems = [stem for stem in stems if stem in self.stems]
         starts = [position for position, stem in enumerate(self.stems) if stem in present_stems[:1]]
         min_length = (len(stems) + 1) // 2
-        # Without its last stems, if they are elsewhere: "Ann of Oslo" is "Ann" in "Ann is Queen of Oslo".
+        # "Ann is Queen of Oslo" mentions "Ann of Oslo" as "Ann".
         for length in range(len(present_stems), min_length - 1, -1):
             matches = (self._match_stems(present_stems[:length], start, max_other_words) for start in starts)
             if spans := [span for span in matches if span is not None]:

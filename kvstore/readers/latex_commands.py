@@ -122,7 +122,7 @@ ACCENTS = {
     "v": "\u030c", "H": "\u030b", "c": "\u0327", "k": "\u0328", "r": "\u030a", "d": "\u0323", "b": "\u0331",
     "t": "\u0361",
 }  # fmt: skip
-DASHES = (("---", "—"), ("--", "–"), ("``", "“"), ("''", "”"), ("?`", "¿"), ("!`", "¡"))
+ASCII_PUNCTUATION = (("---", "—"), ("--", "–"), ("``", "“"), ("''", "”"), ("?`", "¿"), ("!`", "¡"))
 #: Commands whose redefinition in a file is ignored.
 PROTECTED_COMMANDS = frozenset(
     "begin end item section subsection chapter emph textbf textit footnote caption title author date par".split()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .latex_commands import DASHES, UNIT_POWERS, UNIT_PREFIXES, UNITS, VERBATIM_ENVIRONMENTS
+from .latex_commands import ASCII_PUNCTUATION, UNIT_POWERS, UNIT_PREFIXES, UNITS, VERBATIM_ENVIRONMENTS
 from .markdown_blocks import MAX_SPAN
 
 #: The maximum length of an argument.
@@ -192,7 +192,7 @@ def remove_labels(formula: str) -> str:
 
 def convert_ascii_punctuation(text: str) -> str:
     """Return a text with ``--``, ``---`` and quotes in ASCII replaced by typographic dashes and quotes."""
-    for dashes, replacement in DASHES:
-        if dashes in text:
-            text = text.replace(dashes, replacement)
+    for characters, replacement in ASCII_PUNCTUATION:
+        if characters in text:
+            text = text.replace(characters, replacement)
     return text.replace("`", "‘") if "`" in text else text

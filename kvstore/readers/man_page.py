@@ -350,7 +350,8 @@ class _ManPageConverter(ManualBlocks):
     def _start_list_item(self, macro_args: str) -> None:
         """Handle the mdoc macro ``.It``: begin a list item with its term; in a column list, add a row.
 
-        A term that the macro ``Xo`` opens continues on the next lines, up to ``Xc``.
+        The type of the list is an argument of its macro ``.Bl``, such as ``-tag`` for a list of terms. A term that the
+        macro ``Xo`` opens continues on the next lines, up to ``Xc``.
         """
         self._finish_open_text()
         level = self._levels[-1]

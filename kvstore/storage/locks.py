@@ -366,6 +366,7 @@ class SharedOpenLock:
                         f"the store for {timeout:g} s; wait for it to finish, or allow more time with lock_timeout (of "
                         "the command: --lock-timeout)"
                     )
+                # If another process has replaced the file meanwhile, open the new one.
                 if is_current_file(descriptor, self.path) and self._create_missing_table(descriptor, deadline):
                     self._descriptor, self.identity = descriptor, get_file_identity(descriptor)
             finally:

@@ -38,7 +38,7 @@ def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
     return VectorSpace(
         name=derivation.name,
         blocks=f"{derivation.name}_vectors",
-        free_rows=f"{derivation.name}_vector_space",  # named like the table of the free rows of chunk vectors
+        free_rows=f"{derivation.name}_vector_space",  # the space that deleted vectors left free in the blocks
         quantized=derivation.quantised,
     )
 

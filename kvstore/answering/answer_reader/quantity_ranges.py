@@ -234,7 +234,8 @@ def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]
     """Return two ends of a range; an end without a month, or without a.m. or p.m., gets that of the other end.
 
     Such an end is a plain number: the 3 of "3 to 7 June", the 7 of "June 3–7", the 9 of "9 to 11 a.m.". The 1500 of
-    "1500 to 2500" becomes a plain number instead, because it is not a year.
+    "1500 to 2500" becomes a plain number instead, because it is not a year. A date is the number month · 100 + day, and
+    a time of day is in minutes.
     """
     if CALENDAR_YEAR in (first.unit, last.unit) and first.unit != last.unit:
         first, last = (end._replace(unit="") if end.unit == CALENDAR_YEAR else end for end in (first, last))

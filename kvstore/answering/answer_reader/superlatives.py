@@ -210,6 +210,7 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     match = _SUPERLATIVE_PATTERN.search(question)
     if match is None:
         return None
+    # "cheapest" measures the price; "highest" measures nothing by itself, but "highest price" does.
     measure, is_highest = _MEASURES_BY_WORD[match[0].lower().replace("-", " ")]
     other_words = f"{question[: match.start()]} {question[match.end() :]}"
     if not measure:

@@ -59,7 +59,10 @@ Costs = npt.NDArray[np.float64]
 
 
 class Bias(Protocol):
-    """Positive factors of the weights of steps to chunks, computed from the cosines of the chunks with a vector."""
+    """The bias of a random walk: a step to a chunk is likelier, the higher its cosine with a vector (the question's).
+
+    Each chunk has a positive factor, by which the weights of the steps to it are multiplied.
+    """
 
     @property
     def vector(self) -> Vector:
