@@ -324,6 +324,14 @@ def test_a_merged_row_above_the_header_of_an_opendocument_table_is_its_title() -
     )
 
 
+def test_struck_out_text_of_many_spans_is_marked_once() -> None:
+    started = time.monotonic()
+    span = "<text:span text:style-name='T4'>a</text:span>"
+    text = read_one(make_odt(f"<text:p>{span * 30_000}</text:p>", STYLES), "a.odt").text
+    assert text == f"~~{'a' * 30_000}~~\n"
+    assert time.monotonic() - started < 20
+
+
 def test_the_title_of_a_text_is_that_of_its_properties() -> None:
     meta = f"<office:document-meta {ODF}><dc:title>Named</dc:title></office:document-meta>"
     assert read_one(make_odt("<text:h>Shown</text:h>", **{"meta.xml": meta}), "a.odt").title == "Named"

@@ -38,7 +38,10 @@ _EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")  # -2
 #: The last character of a base, which comes before its exponent.
 _BASE_END_PATTERN = re.compile(r"[^\W_]|\)")
 _BACKTICKS_PATTERN = re.compile(r"`+")
-#: A sentence or the last words of a line of struck-out text.
+#: The characters around struck-out text until it is marked, a gap in it, and a sentence or the last words of a line.
+STRUCK_START, STRUCK_END = "\x02", "\x03"
+_STRUCK_PATTERN = re.compile("\x02([^\x02\x03]*)\x03")
+_STRUCK_GAP_PATTERN = re.compile("\x03([ \t]*)\x02")
 _STRUCK_PIECE_PATTERN = re.compile(r"\S(?:[^\n]*?[.!?](?=\s)|[^\n]*\S)?")
 _BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")
 
@@ -82,14 +85,17 @@ def find_contact_address(target: str, text: str) -> str:
 
 
 def mark_struck(text: str) -> str:
-    """Return struck-out text between the marks ``~~``. Each sentence and line has its own marks, as text is cut there.
+    """Return a text with ``~~`` around its struck-out parts, which are between ``STRUCK_START`` and ``STRUCK_END``.
 
-    Text with a tilde is unchanged.
+    Each sentence and line of a part has marks of its own, as texts are cut there. A part with a tilde has none.
 
-    >>> mark_struck("The fee is 3.50. It falls ")
-    '~~The fee is 3.50.~~ ~~It falls~~ '
+    >>> mark_struck("Pay \x02now.\x03 \x02Or \x03\x02never \x03again.")
+    'Pay ~~now.~~ ~~Or never~~ again.'
     """
-    return text if "~" in text else _STRUCK_PIECE_PATTERN.sub(r"~~\g<0>~~", text)
+    return _STRUCK_PATTERN.sub(
+        lambda part: part[1] if "~" in part[1] else _STRUCK_PIECE_PATTERN.sub(r"~~\g<0>~~", part[1]),
+        _STRUCK_GAP_PATTERN.sub(r"\1", text),
+    )
 
 
 def is_exponent(text: str, last_character: str) -> bool:
@@ -116,9 +122,7 @@ class InlineBuilder:
         self._code_end = -1
         self._emphasis_end = -1
         self._is_emphasized = False  # True within emphasis
-        self._struck_start: int | None = None  # the number of texts before the open struck-out text
-        self._struck_text = ""  # the last struck-out text, without marks
-        self._struck_end = -1  # the number of texts after it was added
+        self._is_struck = False  # True within struck-out text
         self._num_takes = 0  # the number of calls to take_paragraphs; each call ends open emphasis
         self._needs_space = False  # True if the next text must not continue the last word
 
@@ -225,23 +229,17 @@ class InlineBuilder:
         self._emphasis_end = -1 if space_after else len(self._texts)
 
     def start_strike(self) -> bool:
-        """Begin struck-out text, which :meth:`end_strike` marks, even in plain text. Return False if it has begun."""
-        if self._struck_start is not None:
+        """Begin struck-out text, which is marked even in plain text. Return False if it has begun already."""
+        if self._is_struck:
             return False
-        if len(self._texts) == self._struck_end:  # directly after struck-out text, which is continued
-            self._texts[-1] = self._struck_text
-            self._struck_start = self._struck_end - 1
-        else:
-            self._struck_start = len(self._texts)
+        self._is_struck = True
+        self._texts.append(STRUCK_START)
         return True
 
     def end_strike(self) -> None:
-        """Put ``~~`` around the text added since :meth:`start_strike`. Emphasis within it must have ended."""
-        start, self._struck_start = self._struck_start, None
-        self._struck_text = "".join(self._texts[start:])
-        self._texts[start:] = [mark_struck(self._struck_text)]
-        self._struck_end = len(self._texts)
-        self._code_end = self._emphasis_end = -1
+        """End the struck-out text. Emphasis that began in it must have ended."""
+        self._is_struck = False
+        self._texts.append(STRUCK_END)
 
     def _ends_with_word(self, end: int) -> bool:
         """True if the last nonempty text before the index ``end`` ends with a letter or digit."""
@@ -273,8 +271,10 @@ class InlineBuilder:
         text = "".join(self._texts)
         if not text.isascii():
             text = text.translate(_INVISIBLE_CHARACTERS)
+        if STRUCK_START in text:
+            text = mark_struck(text)
         self._texts.clear()
-        self._code_end = self._emphasis_end = self._struck_end = -1
+        self._code_end = self._emphasis_end = -1
         self._needs_space = False
         if "  " in text:
             text = re.sub(" {2,}", " ", text)

@@ -13,14 +13,14 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import BinaryIO
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .field_lines import align_columns
-from .markdown_blocks import mark_struck
+from .markdown_blocks import STRUCK_END, STRUCK_START, mark_struck
 from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
 from .text import find_title
 
@@ -42,12 +42,9 @@ _TOKEN_PATTERN = re.compile(r"\\([A-Za-z]{1,32})(-?\d{1,10})? ?|[{}]|\\'[\da-fA-
 _CHARACTER_WORDS = frozenset(
     "u tab emdash endash emspace enspace qmspace bullet lquote rquote ldblquote rdblquote".split()
 )
-#: The marks around a struck-out piece of text, until the markup is converted.
-_STRUCK_START, _STRUCK_END = "\x02", "\x03"
-_STRUCK_GAP_PATTERN = re.compile("\x03([ \t]*)\x02")
-_STRUCK_PATTERN = re.compile("\x02([^\x02\x03]*)\x03")
-#: The number in an old list number: ``1``, ``a.`` or ``(iv)``.
+#: The number in an old list number: ``1``, ``a.`` or ``(iv)``, and the number of characters that are searched for it.
 _LIST_NUMBER_PATTERN = re.compile(r"\d|[a-z][.)]", re.IGNORECASE)
+_MAX_NUMBER_CHARACTERS = 300
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -69,8 +66,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         to_plain_text = partial(to_plain_text, encoding="mac_roman")
     try:
         decoded = to_plain_text(_move_footnotes_and_boxes(_apply_formats(markup)), errors="replace")
-        decoded = _STRUCK_PATTERN.sub(lambda piece: mark_struck(piece[1]), _STRUCK_GAP_PATTERN.sub(r"\1", decoded))
-        decoded = decoded.replace(_STRUCK_START, "").replace(_STRUCK_END, "")
+        decoded = mark_struck(decoded).replace(STRUCK_START, "").replace(STRUCK_END, "")
         # Characters beyond the first plane are written as surrogate pairs.
         decoded = _SURROGATES_PATTERN.sub(
             lambda surrogates: surrogates[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
@@ -118,7 +114,7 @@ def _apply_formats(markup: str) -> str:
     """
     if not _FORMAT_PATTERN.search(markup):
         return markup
-    markup = markup.replace(_STRUCK_START, "").replace(_STRUCK_END, "")
+    markup = markup.replace(STRUCK_START, "").replace(STRUCK_END, "")
     pieces: list[str] = []
     outer_formats: list[frozenset[str]] = []  # those of the open groups
     formats: frozenset[str] = frozenset()  # the names in _STRIKES and _OMISSIONS that apply
@@ -131,7 +127,7 @@ def _apply_formats(markup: str) -> str:
         if is_character and formats & _OMISSIONS:
             continue
         if is_marked != (is_character and bool(formats & _STRIKES)):
-            pieces.append(_STRUCK_END if is_marked else _STRUCK_START)
+            pieces.append(STRUCK_END if is_marked else STRUCK_START)
             is_marked = not is_marked
         if text == "{":
             outer_formats.append(formats)
@@ -147,11 +143,11 @@ def _apply_formats(markup: str) -> str:
         elif word in ("par", "listtext"):
             has_number = word == "listtext"
         elif word == "pntext" and not has_number:
-            tokens = _TOKEN_PATTERN.finditer(markup, offset, markup.find("}", offset))
-            number = "".join(number_token[0] for number_token in tokens if number_token[0][0] != "\\")
+            tokens = (match[0] for match in _TOKEN_PATTERN.finditer(markup, offset, offset + _MAX_NUMBER_CHARACTERS))
+            number = "".join(part for part in takewhile("}".__ne__, tokens) if part[0] != "\\")
             text = "" if _LIST_NUMBER_PATTERN.search(number) else text
         pieces.append(text)
-    return "".join((*pieces, _STRUCK_END if is_marked else "", markup[offset:]))
+    return "".join((*pieces, STRUCK_END if is_marked else "", markup[offset:]))
 
 
 def _move_footnotes_and_boxes(markup: str) -> str:
