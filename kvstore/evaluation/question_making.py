@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..text.blocks import Block, parse_blocks, to_plain_text, unwrap_links
+from ..text.blocks import Block, parse_blocks, strip_numbering, to_plain_text, unwrap_links
 from ..text.languages import detect_language
 from ..text.name_words import MONTHS
 from ..text.sentences import split_sentences
@@ -221,7 +221,7 @@ def _iter_heading_facts(
     """
     used_names: set[str] = set()
     for heading, body in pairwise(blocks):
-        name = " ".join(heading.title.split()) if heading.kind == "heading" else ""
+        name = strip_numbering(" ".join(heading.title.split())) if heading.kind == "heading" else ""
         is_title = name.lower() == subject.lower()
         is_new = name.lower() not in used_names
         is_usable_name = bool(list_content_words(name)) and len(name.split()) <= _MAX_TITLE_WORDS
