@@ -41,12 +41,7 @@ from .community_reports import (
     build_title,
     list_report_spans,
 )
-from .community_rows import (
-    ENTITY_COMMUNITIES,
-    FIRST_MEMBER_FIELD,
-    LEVEL_FIELD,
-    MEMBERS,
-)
+from .community_rows import ENTITY_COMMUNITIES, FIRST_MEMBER_FIELD, LEVEL_FIELD, MEMBERS
 from .entity_graph import compute_strengths
 from .stored_communities import CommunityMember, HomeChunk, StoredCommunities, Value, iter_largest_indexes
 
@@ -190,12 +185,9 @@ class Communities(StoredCommunities):
         missing_communities = [community for community in dict.fromkeys(communities) if community not in titles]
         members = self.list_strongest_members(missing_communities, MAX_TITLE_CANDIDATES)
         # The first few names usually suffice, since few names contain each other.
-        first_entities = list(
-            dict.fromkeys(entity for entities in members for entity in entities[: MAX_TITLE_NAMES + 1])
-        )
-        names = dict(
-            zip(first_entities, (record.name for record in self._state.entities.get_many(first_entities)), strict=True)
-        )
+        first_entities = list({entity for entities in members for entity in entities[: MAX_TITLE_NAMES + 1]})
+        first_records = self._state.entities.get_many(first_entities)
+        names = {entity: record.name for entity, record in zip(first_entities, first_records, strict=True)}
         for community, entities in zip(missing_communities, members, strict=True):
             titles[community] = build_title(
                 names[entity] if entity in names else self._state.entities.get(entity).name for entity in entities
