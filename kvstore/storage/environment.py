@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import lmdb
 
-from ..errors import (
-    CorruptionError,
-    InputError,
-    LockTimeoutError,
-    ReadOnlyError,
-    StoreFullError,
-    StoreNotFoundError,
-)
+from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError
 from ..process.closed_on_exit import ClosedOnExit
 from .data_file import CompactReport, FileStatistics
 from .index_file import remove_leftovers
@@ -319,6 +312,15 @@ class Environment(ClosedOnExit, OpenFile):
             self._writer_lock.release()
             raise
 
+    @contextlib.contextmanager
+    def _hold_writer_lock(self, timeout: float | None = None) -> Iterator[None]:
+        """Hold the writer lock within the block; see :meth:`_acquire_writer_lock`."""
+        self._acquire_writer_lock(timeout)
+        try:
+            yield
+        finally:
+            self._writer_lock.release()
+
     def _exclude_writers(self) -> contextlib.AbstractContextManager[None]:
         """Return a context manager that holds the writer lock, or shares it if the file is read-only."""
         self.require_open()
@@ -340,8 +342,7 @@ class Environment(ClosedOnExit, OpenFile):
 
         Raises CorruptionError if a page is damaged, and the errors of :meth:`write`.
         """
-        self._acquire_writer_lock()
-        try:
+        with self._hold_writer_lock():
             with self.hold_open() as data:
                 faults = data.verify()
                 if faults:
@@ -354,8 +355,6 @@ class Environment(ClosedOnExit, OpenFile):
                 except lmdb.Error as error:
                     raise translate_error(error, str(self.path)) from error
             self.open_tables()
-        finally:
-            self._writer_lock.release()
 
     # -- Copies and statistics
 
@@ -388,13 +387,10 @@ class Environment(ClosedOnExit, OpenFile):
         StoreFullError (no room for the copy), CorruptionError, InputError (``data.mdb`` is a symbolic link). The store
         is then unchanged.
         """
-        self._acquire_writer_lock(timeout)
-        try:
+        with self._hold_writer_lock(timeout):
             report = self._compact_file(self.lock_timeout if timeout is None else timeout)
             self.open_tables()
             return report
-        finally:
-            self._writer_lock.release()
 
     def delete_if_unused(self, tables: Set[str], other_files: Sequence[str] = ()) -> bool:
         """Delete the files of a store with no records except in these tables, close it, and return True.
@@ -406,8 +402,7 @@ class Environment(ClosedOnExit, OpenFile):
         """
         if not self._is_new:
             return False
-        self._acquire_writer_lock(timeout=0)
-        try:
+        with self._hold_writer_lock(timeout=0):
             with self.snapshot() as snapshot:
                 statistics = snapshot.get_table_statistics()
             if any(table["entries"] for name, table in statistics.items() if name not in tables):
@@ -416,8 +411,6 @@ class Environment(ClosedOnExit, OpenFile):
                 for name in (*other_files, DATA_FILE, READERS_FILE, WRITER_FILE):
                     (self.path / name).unlink(missing_ok=True)
                 self.close()
-        finally:
-            self._writer_lock.release()
         return True
 
     def rewrite(
@@ -444,12 +437,9 @@ class Environment(ClosedOnExit, OpenFile):
                 results.append(successor.write_with_growth(partial(function, old_snapshot)))
             (directory / DATA_FILE).rename(copy)
 
-        self._acquire_writer_lock(timeout)
-        try:
+        with self._hold_writer_lock(timeout):
             self._rewrite_file(write, self.lock_timeout if timeout is None else timeout)
             self.open_tables()
-        finally:
-            self._writer_lock.release()
         return results[0]
 
     def describe_page_faults(self) -> list[str]:
