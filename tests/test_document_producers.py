@@ -368,16 +368,25 @@ def make_struck_paragraph(*texts: tuple[str, str]) -> str:
 def test_struck_out_text_of_a_word_document_is_marked_and_left_out_of_answers(
     tmp_path: Path, make_store: Callable[..., Store]
 ) -> None:
-    body = make_struck_paragraph(
-        ("", "The rent of the hall is "),
-        ("<w:strike/>", "300 pounds "),
-        ("<w:dstrike/><w:b/>", "a month"),
-        ("<w:b/>", " 450 "),
-        ('<w:strike w:val="0"/>', "pounds."),
-    ) + make_struck_paragraph(("<w:strike/>", "The rent of the kitchen is 80 pounds. It rises in May."))
-    data = samples.make_word_document(body)
+    heading = samples.make_word_paragraph(
+        samples.make_word_runs("Rent ") + samples.make_word_runs("of 2024", properties="<w:rPr><w:strike/></w:rPr>"),
+        "Heading1",
+    )
+    body = (
+        heading
+        + make_struck_paragraph(
+            ("", "The rent of the hall is "),
+            ("<w:strike/>", "300 pounds "),
+            ("<w:dstrike/><w:b/>", "a month"),
+            ("<w:b/>", " 450 "),
+            ('<w:strike w:val="0"/>', "pounds."),
+        )
+        + make_struck_paragraph(("<w:strike/>", "The rent of the kitchen is 80 pounds. It rises in May."))
+    )
+    data = samples.make_word_document(body, {"Heading1": "heading 1"})
     text = read_text(data, "a.docx")
     assert text == (
+        "# Rent ~~of 2024~~\n\n"
         "The rent of the hall is ~~300 pounds *a month*~~ *450* pounds.\n\n"
         "~~The rent of the kitchen is 80 pounds.~~ ~~It rises in May.~~\n"
     )
@@ -386,6 +395,7 @@ def test_struck_out_text_of_a_word_document_is_marked_and_left_out_of_answers(
     store.ingest(str(tmp_path / "rent.docx"))
     answer = store.ask("What is the rent of the hall?")
     assert answer.text.startswith("The rent of the hall is 450 pounds.")
+    assert store.get("rent.docx").title == "Rent"
     assert "80 pounds" not in store.ask("What is the rent of the kitchen?").text
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
+from ..text.blocks import remove_struck_text
 from .docx_numbering import MAX_LEVEL, ListNumbering
 from .list_nesting import BlockBuilder
 from .markdown_blocks import (
@@ -198,7 +199,7 @@ class DocxBody:
         if level is not None:
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
-                self.title = title
+                self.title = remove_struck_text(title) or title
             label = depth_and_label[1] if depth_and_label is not None else ""
             builder.add_blocks(make_heading(level + self._heading_shift, f"{label} {title}".lstrip()))
             return

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
+from ..text.blocks import remove_struck_text
 from .list_nesting import BlockBuilder
 from .markdown_blocks import (
     InlineBuilder,
@@ -124,7 +125,7 @@ class OpenDocumentConverter:
             level = 0 if is_title else int(element.get(f"{TEXT}outline-level") or 1)
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
-                self.title = title
+                self.title = remove_struck_text(title) or title
             label = "" if is_title else self._numbering.number_heading(element, level)
             builder.add_blocks(make_heading(level + self._heading_shift, f"{label} {title}".lstrip()))
         elif texts:

@@ -472,12 +472,13 @@ def _get_span(token: Token, line_starts: list[int]) -> tuple[int, int]:
 def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
     """Return the block of a heading, given its opening token and its inline token.
 
-    ``line_starts`` has the offset of each line of the text.
+    ``line_starts`` has the offset of each line of the text. The title has no struck-out text, unless all of it is.
     """
     opening, inline = tokens
     start, end = _get_span(opening, line_starts)
     level = int(opening.tag[1])  # "h2"
-    return Block("heading", start, end, level, to_plain_text(unwrap_links(inline.content)))
+    title = unwrap_links(inline.content)
+    return Block("heading", start, end, level, to_plain_text(blank_struck_text(title)) or to_plain_text(title))
 
 
 def is_mail_header(text: str, start: int, end: int) -> bool:
