@@ -81,8 +81,6 @@ def convert_page(
 class _PageWalker:
     """The walk over the elements of one page.
     ``container`` is the innermost unfinished container of blocks; ``left_out`` lists the navigation, which is skipped.
-    ``_open_structures`` are the unfinished containers, lists and tables. ``_toc_depth`` (tables of contents) and other
-    depths count open elements.
     """
 
     def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:
@@ -124,10 +122,7 @@ class _PageWalker:
             node = node.next
 
     def _try_skip(self, node: LexborNode, tag: str) -> bool:
-        """Return True if the walk must skip an element, because it is a form control, a script or navigation.
-
-        Navigation is also added to ``left_out``.
-        """
+        """Return True to skip an element: a form control, a script, or navigation, which is added to ``left_out``."""
         if tag in CONTROL_TAGS and self._navigation.is_control(node, tag):
             return True
         reason = self._navigation.find_removal_reason(
@@ -137,9 +132,8 @@ class _PageWalker:
             return False
         stats = self._analysis.get_stats(node)
         assert stats is not None
-        self.left_out.append(
-            NavigationPart(_describe_element(node, tag), reason, stats.text_length, _get_excerpt(node))
-        )
+        part = NavigationPart(_describe_element(node, tag), reason, stats.text_length, _get_excerpt(node))
+        self.left_out.append(part)
         return True
 
     def _try_read_whole(self, node: LexborNode, tag: str) -> bool:
@@ -414,11 +408,10 @@ def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
 
 def _describe_element(node: LexborNode, tag: str) -> str:
     """Return a CSS selector that describes an element in reports, for example ``div.sidebar`` or ``nav``."""
-    attributes = node.attributes
-    classes = (attributes.get("class") or "").split()
+    classes, element_id = (node.attributes.get("class") or "").split(), node.attributes.get("id")
     if classes:
         return f"{tag}.{classes[0][:_MAX_CLASS_CHARACTERS]}"
-    return f"{tag}#{attributes['id']}"[:_MAX_SELECTOR_CHARACTERS] if attributes.get("id") else tag
+    return f"{tag}#{element_id}"[:_MAX_SELECTOR_CHARACTERS] if element_id else tag
 
 
 def _get_excerpt(node: LexborNode) -> str:
