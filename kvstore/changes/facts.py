@@ -87,21 +87,16 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         ``row_key``, the key of its record, has the document's id.
         """
         record = state.documents.get(records.U64.unpack(row_key)[0])
-        text = state.documents.read_text(record.id).decode()
-        vectors = None
-        if record.own_vectors and record.chunk_count:
-            vectors = state.read_vectors(record)
-        own_chunks = unpack_chunks(record.own_chunks)
         source = SourceDocument(
             format=record.format,
-            text=text,
+            text=state.documents.read_text(record.id).decode(),
             title=record.title,
             source=record.source,
             meta=record.meta,
             left_out=record.left_out,
             origin=record.origin,
-            vectors=vectors,
-            chunks=own_chunks,
+            vectors=state.read_vectors(record) if record.own_vectors and record.chunk_count else None,
+            chunks=unpack_chunks(record.own_chunks),
         )
         return record.key, source
 
@@ -134,16 +129,11 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             clauses = {" SOURCE ?": source.source, " TITLE ?": source.title, " TEXT ?": source.text, " META ?": meta}
             used_clauses = {clause: value for clause, value in clauses.items() if value is not None}
             whole_clause = " WHOLE" if source.chunks == "whole" else ""
-            yield (
-                f"INSERT DOCUMENT ?{format_clause}{''.join(used_clauses)}{whole_clause}",
-                (key, *used_clauses.values()),
-            )
+            statement = f"INSERT DOCUMENT ?{format_clause}{''.join(used_clauses)}{whole_clause}"
+            yield statement, (key, *used_clauses.values())
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
-        """Yield comments for the dump about what it omits: the user's vectors and chunks, and omitted parts of pages.
-
-        Each is a pair (comment, values of its parameters); these comments have no parameters.
-        """
+        """Yield comments for the dump on what it omits: the user's vectors and chunks, and omitted parts of pages."""
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
             num_own_vectors += int(record.own_vectors)
@@ -298,9 +288,8 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         ``ids`` has the entities of its names, by key (normal form).
         """
         tree, child, parent = key
-        context.linker.add_node_addresses(
-            context.forest.add_user_edge(tree, ids[child], ids[parent], (value.child, value.parent))
-        )
+        new_nodes = context.forest.add_user_edge(tree, ids[child], ids[parent], (value.child, value.parent))
+        context.linker.add_node_addresses(new_nodes)
 
 
 class _StatedAliases(StatedFact[str, Alias]):
