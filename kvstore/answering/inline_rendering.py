@@ -20,7 +20,7 @@ _MARKER_PATTERN = compile_lazily(rf"^(?:\s*(?:[-*+•>]|\d+[.)]|{ITEM_LABEL_PATT
 #: The mark of a block quote at the start of a line, but not the prompt of Python.
 QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
 #: The marker of a definition on the line below its term, as in PHP Markdown Extra.
-_DEFINITION_MARKER_PATTERN = compile_lazily(r"[ \t]*\n {0,3}:[ \t]+")
+_DEFINITION_MARKER_PATTERN = compile_lazily(r"(?<![ \t])[ \t]*\n {0,3}:[ \t]+")
 #: The first line of an alert of GitHub Markdown, or of a callout of Obsidian, which can be folded.
 _ALERT_PATTERN = compile_lazily(r"^\s*\[!([A-Za-z]{2,20})\][-+]?\s*")
 #: The fences of a container of Docusaurus, VitePress or Pandoc; the first one names its kind and can have a title.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
@@ -90,7 +91,7 @@ _LINE_HEADING_PATTERN = compile_lazily(r"[^\n.:]{1,80}(?:[.:](?=\s)|(?=\n|\Z))\*
 #: The line of a heading, a line below it, and the space after them.
 _HEADING_LINES_PATTERN = compile_lazily(r"[^\n]*\n(?:[-=~^*]{3,}[ \t]*(?:\n|\Z))?\s*")
 #: The maximum number of lines with labels whose sections are listed.
-_MAX_LABELS = 5000
+_MAX_LABELS = 2000
 #: The maximum size of a text whose lines are searched for labels, in bytes.
 _MAX_TEXT_BYTES = 4_000_000
 #: The maximum number of chunks of a section that are read.
@@ -290,31 +291,33 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
     if record.size > _MAX_TEXT_BYTES:
         return []
     text = state.documents.read_text(record.id).decode()
-    labels = list(_LINE_PATTERN.finditer(text))
-    numbers = {match["number"].lower() for match in labels}
+    labels = list(islice(_LINE_PATTERN.finditer(text), _MAX_LABELS))
+    numbers = [match["number"].lower() for match in labels]
+    characters = [match.start() for match in labels] + [len(text)]
+    offsets = list(accumulate(len(text[start:end].encode()) for start, end in pairwise([0, *characters])))
     sections = []
-    for index, match in enumerate(labels[:_MAX_LABELS]):
-        number, word = match["number"].lower(), (match["word"] or "").lower()
-        if not word and numbers.isdisjoint(_list_neighbors(number)):
+    for index, (match, number) in enumerate(zip(labels, numbers, strict=True)):
+        word = (match["word"] or "").lower()
+        if not word and _list_neighbors(number).isdisjoint(numbers):
             continue
         following_numbers = _list_following_numbers(number)
-        following = (label for label in labels[index + 1 :] if label["number"].lower() in following_numbers)
-        end = next((label.start() for label in following), len(text))
-        heading_match = _LINE_HEADING_PATTERN.match(text, match.end(), end)
+        end = next((other for other in range(index + 1, len(labels)) if numbers[other] in following_numbers), -1)
+        heading_match = _LINE_HEADING_PATTERN.match(text, match.end(), characters[end])
         # A line without text below it is no heading.
-        has_heading = heading_match is not None and heading_match.end() < end
-        text_start = heading_match.end() if heading_match is not None and has_heading else match.end()
-        start_byte = len(text[: match.start()].encode())
+        has_heading = heading_match is not None and heading_match.end() < characters[end]
+        heading = text[
+            match.start() : heading_match.end() if heading_match is not None and has_heading else match.end()
+        ]
         sections.append(
             NumberedSection(
                 record,
                 number,
                 word,
-                " ".join(text[match.start() : text_start].split()).strip("*#-+.: "),
+                " ".join(heading.split()).strip("*#-+.: "),
                 number.count(".") + 1,
-                start_byte,
-                start_byte + len(text[match.start() : text_start].encode()),
-                start_byte + len(text[match.start() : end].encode()),
+                offsets[index],
+                offsets[index] + len(heading.encode()),
+                offsets[end],
             )
         )
     return sections
