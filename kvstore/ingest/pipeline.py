@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, ReaderError
+from ..errors import ReaderError
 from ..readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format
 from ..settings import TIME_LIMIT
 from ..structures.documents.ingested_files import CompletedFile, IngestedFile
 from . import document_batch
 from .document_batch import BatchedDocument, DocumentBatch
 from .document_languages import DocumentLanguages
-from .engines import PROCESSES, check_engine
+from .engines import PROCESSES, check_workers
 from .file_documents import Failure, FileDocument, FileItem, compute_digest_for_source, is_moved, make_failure
 from .file_visit import FileVisit, compute_reading_digest
 from .ingest_interface import Destination, Ingestion, IngestProgress, IngestReport, list_ingest_patterns, list_paths
@@ -35,8 +35,6 @@ from .sources import Coverage, Source, find_sources
 from .throughput import Pace
 from .worker import Limits
 
-#: The maximum number of workers.
-_MAX_WORKERS = 64
 #: The maximum number of files stored under two keys that a remark lists.
 _MAX_DUPLICATES_SHOWN = 3
 
@@ -72,9 +70,9 @@ def create_ingestion(
     ReadOptions.parse(options)
     if format is not None:
         check_format(format)
-    _check_workers(workers, engine, time_limit, memory_limit)
-    reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
+    check_workers(workers, engine, limits)
+    reading_options = dict(options or {})
     reader = SourceReader(
         destination, format=format, options=reading_options, workers=workers, engine=engine, limits=limits
     )
@@ -88,21 +86,6 @@ def create_ingestion(
         destination.finish(path_list, run.report)
 
     return Ingestion(run_steps(), run.report)
-
-
-def _check_workers(workers: int | None, engine: str, time_limit: float, memory_limit: float | None) -> None:
-    """Raise InputError for an invalid number of workers, engine or limit of a worker."""
-    if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= _MAX_WORKERS):
-        raise InputError(f"workers must be 0 (this process) to {_MAX_WORKERS} processes, not {workers!r}")
-    if not isinstance(time_limit, (int, float)) or not time_limit > 0:
-        raise InputError(f"the time limit must be a number of seconds above 0, not {time_limit!r}")
-    if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
-        raise InputError(f"the memory limit must be a number of megabytes above 0, not {memory_limit!r}")
-    check_engine(engine)
-    if engine != PROCESSES and workers == 0:
-        raise InputError(
-            f"workers of {engine} must be 1 to {_MAX_WORKERS}, not 0; to ingest in this process, remove the engine"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class TaskFile(NamedTuple):
 WorkerTask = list[TaskFile]
 
 PROCESSES = "processes"
+#: The maximum number of workers.
+_MAX_WORKERS = 64
 _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")  # ray://head:10001
 
 
@@ -106,6 +108,21 @@ def check_engine(name: str) -> None:
     """Raise InputError for an invalid engine name."""
     if name != PROCESSES and not (isinstance(name, str) and _RAY_PATTERN.fullmatch(name)):
         raise InputError(f"the engine must be {PROCESSES}, ray://local or ray://HOST:PORT, not {name!r}")
+
+
+def check_workers(workers: int | None, engine: str, limits: Limits) -> None:
+    """Raise InputError for an invalid number of workers, name of an engine or limit of a worker."""
+    if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= _MAX_WORKERS):
+        raise InputError(f"workers must be 0 (this process) to {_MAX_WORKERS} processes, not {workers!r}")
+    if not isinstance(limits.seconds, (int, float)) or not limits.seconds > 0:
+        raise InputError(f"the time limit must be a number of seconds above 0, not {limits.seconds!r}")
+    if limits.megabytes is not None and (not isinstance(limits.megabytes, (int, float)) or not limits.megabytes > 0):
+        raise InputError(f"the memory limit must be a number of megabytes above 0, not {limits.megabytes!r}")
+    check_engine(engine)
+    if engine != PROCESSES and workers == 0:
+        raise InputError(
+            f"workers of {engine} must be 1 to {_MAX_WORKERS}, not 0; to ingest in this process, remove the engine"
+        )
 
 
 def start_engine(name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> Engine:
