@@ -277,6 +277,8 @@ def convert_to_markdown(body: str) -> str:
         ("<p><code>a`b</code> <code>c</code><code>()</code> <code>d</code><code>e</code>", "``a`b`` `c()` `d` `e`"),
         ("<ul><li>a<li>b<ul><li>c</ul></ul>", "- a\n- b\n  - c"),
         ("<ol start=3><li>a<li><p>b<p>c</ol>", "3. a\n\n4. b\n\n   c"),
+        ("<p>Pay <s>half</s> <del>now</del><ins>later</ins>.", "Pay ~~half now~~later."),
+        ("<del><p>Gone</p></del><p>Here", "Gone\n\nHere"),
         ("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c"),
         ("<ol reversed><li>a<li>b<ol><li>c</ol></ol>", "2. a\n1. b\n   1. c"),
         ("<ol reversed start=2><li>a<li value=1>b<li>c<li>d</ol>", "2. a\n1. b\n0. c\n- d"),

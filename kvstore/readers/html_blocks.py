@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
@@ -40,6 +41,8 @@ _MAX_SELECTOR_CHARACTERS = 60
 
 _HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 _EMPHASIS_TAGS = frozenset("em i b strong dfn".split())
+#: Elements of struck-out text, and the maximum number of parts of one that are searched for blocks.
+_STRUCK_TAGS, _MAX_PARTS = frozenset(("del", "s", "strike")), 64
 _CODE_TAGS = frozenset("code kbd samp tt".split())
 _PREFORMATTED_TAGS = frozenset("pre listing xmp plaintext".split())
 _BLOCK_TAGS = frozenset(
@@ -194,6 +197,8 @@ class _PageWalker:
         if tag in _EMPHASIS_TAGS:
             emphasis_start = inline.start_emphasis()
             return (lambda: inline.end_emphasis(emphasis_start),)
+        if tag in _STRUCK_TAGS and not any(part.tag in _BLOCK_TAGS for part in islice(node.traverse(), _MAX_PARTS)):
+            return (inline.end_strike,) if inline.start_strike() else ()
         if tag == "q":
             inline.add_text("“")
             return (lambda: inline.add_text("”"),)
