@@ -8,7 +8,7 @@ is reported, and the rest is still checked. Reads the whole store.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
@@ -33,7 +33,6 @@ from ..structures.indexes.generations import check_generation
 from ..structures.indexes.index import Indexes
 from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
-from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import ENTITIES_PER_BLOCK, EntityRecord
 from ..structures.names.mentions import (
     HeadingOccurrence,
@@ -99,10 +98,7 @@ class _Checker:
         self._address_checksums = HashSums(ENTITIES_PER_BLOCK * entities)
 
     def run(self) -> Iterator[str]:
-        """Yield the violations that all checks find. Later checks use data that earlier checks collected.
-
-        Unreadable data ends its check, and the next check continues.
-        """
+        """Yield the violations that all checks find. Unreadable data ends its check, and the next check continues."""
         checks: list[Callable[[], Iterator[str]]] = [
             self._check_change_buffer,
             self._check_document_keys,
@@ -113,7 +109,7 @@ class _Checker:
             lambda: check_derived(self._state, self._sizes),
             self._check_forest,
             *(partial(self._check_facts, fact) for fact in list_stated_fact_kinds()),
-            self._check_aliases,
+            lambda: self._state.aliases.check(self._state.entities.find_id),
             self._check_entities,
             lambda: self._state.filter.check(),
             lambda: check_structures(self._state, map(self._state.documents.get, self._readable_documents)),
@@ -294,16 +290,15 @@ class _Checker:
         ``occurrences`` are its stored mentions. Also adds its words to the totals.
         """
         terms = count_chunk_terms(record.title, path, chunk_text, stem)
-        length = min(sum(terms.values()), _MAX_LENGTH)
+        num_words = sum(terms.values())
+        length = min(num_words, _MAX_LENGTH)
         postings = ((encode_term(term), min(count, _MAX_FREQUENCY), length) for term, count in terms.items())
         # The order of the postings does not matter, so sums of hashes modulo 2**64 are compared.
         expected_sum = sum(map(hash, postings))
         if self._posting_checksums.pop_sum(chunk) != expected_sum & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} do not match its text"
-        if chunk_record.words != sum(terms.values()):
-            yield (
-                f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {chunk_record.words} recorded"
-            )
+        if chunk_record.words != num_words:
+            yield f"document {record.key!r}: chunk {chunk} has {num_words} words, {chunk_record.words} recorded"
         self._totals["words"] += chunk_record.words
         yield from self._check_vector_location(record, chunk, chunk_record)
         if len(self._keys) > _MAX_KEYS:
@@ -410,24 +405,6 @@ class _Checker:
             self._address_checksums.add(node_record.entity, (addresses.make_address(addresses.NODE_RANK, node),))
         yield from check_forest(self._state, self._sizes)
 
-    def _check_aliases(self) -> Iterator[str]:
-        """Yield a sentence for each fault of aliases and of the alias lists of entities.
-
-        Raises CorruptionError if aliases form a cycle.
-        """
-        aliases = self._state.aliases
-        members: dict[str, list[str]] = {}
-        for key, alias in aliases.iter_all():
-            members.setdefault(alias.target, []).append(key)
-            if key != alias.key or alias.kind not in (ALIAS, MERGE):
-                yield f"alias {key!r} is stored under another name or has an unknown kind"
-            if alias.kind == ALIAS and self._state.entities.find_id(key) is None:
-                yield f"alias {key!r} is not a known name"
-        if dict(aliases.scan_direct_aliases()) != members:
-            yield "the alias lists of the entities do not match the aliases"
-        for key in sorted({name for names in members.values() for name in names}):
-            deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
-
     def _check_entities(self) -> Iterator[str]:
         """Yield a sentence for each entity that differs from the indexes of names or from what earlier checks counted.
 
@@ -452,17 +429,15 @@ class _Checker:
     def _check_name_indexes(self) -> Iterator[str]:
         """Yield a sentence for differences between the entities, the name index, and the entity filter."""
         state = self._state
-
-        def iter_record_names() -> Iterator[tuple[str, int]]:
-            """Yield the names in the records of entities, with the entities."""
-            return ((record.key, entity) for entity, record in state.entities.scan())
-
         differences = find_differences(
             lambda: ((key, entry.entity) for key, entry in state.filter.iter_entries()), state.entities.iter_names
         )
         for key in sorted({key for (key, _), _ in differences})[:_MAX_REPORTED_NAMES]:
             yield f"entity {key!r} is in the entity filter or in the table of entities, but not in both"
-        if any(find_differences(iter_record_names, state.entities.iter_names)):
+        record_differences = find_differences(
+            lambda: ((record.key, entity) for entity, record in state.entities.scan()), state.entities.iter_names
+        )
+        if any(record_differences):
             yield "the name index does not match the entities"
 
     def _has_valid_introductions(self, entity: int, record: EntityRecord) -> bool:

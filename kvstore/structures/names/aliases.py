@@ -14,7 +14,8 @@ exists again. The caller prevents cycles; a stored cycle raises CorruptionError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ...errors import CorruptionError
@@ -136,6 +137,24 @@ class Aliases(ViewReader):
             if alias_entry is not None:
                 known_names.append((alias, alias_entry))
         return Identity(tuple(known_names))
+
+    def check(self, find_entity: Callable[[str], int | None]) -> Iterator[str]:
+        """Yield a sentence for each fault of aliases and of the alias lists of entities, for CHECK.
+
+        ``find_entity`` returns the entity of a name (its normal form), or None if the name is unknown. Raises
+        CorruptionError if aliases form a cycle.
+        """
+        members: dict[str, list[str]] = {}
+        for key, alias in self.iter_all():
+            members.setdefault(alias.target, []).append(key)
+            if key != alias.key or alias.kind not in (ALIAS, MERGE):
+                yield f"alias {key!r} is stored under another name or has an unknown kind"
+            if alias.kind == ALIAS and find_entity(key) is None:
+                yield f"alias {key!r} is not a known name"
+        if dict(self.scan_direct_aliases()) != members:
+            yield "the alias lists of the entities do not match the aliases"
+        for key in sorted({name for names in members.values() for name in names}):
+            deque(self.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
 
 class AliasWriter(ViewWriter, Aliases):
