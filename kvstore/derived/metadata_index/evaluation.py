@@ -59,6 +59,7 @@ from .metadata_encoding import (
     UNCLEAR,
     UNINDEXED_KEY,
     DocumentMask,
+    compute_parse_range,
     decode_value,
     encode_column_prefix,
     encode_field_prefix,
@@ -101,14 +102,10 @@ class _NonNullDocuments(NamedTuple):
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
 #: Columns that are never NULL.
 _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
-#: A parser of decimal numbers reads a double that is at most this many doubles away from the nearest one.
-_MAX_PARSE_ERROR = 16
 
 
 class Evaluation:
-    """Evaluates conditions on the documents in one state of the store. A result has two sets of documents: those that
-    certainly match a condition, and those that possibly match (a superset).
-    """
+    """Evaluates conditions on the documents in one state of the store. A result is a lower and an upper bound."""
 
     def __init__(self, state: State) -> None:
         """Create an evaluator of conditions on the documents in ``state``."""
@@ -302,16 +299,11 @@ class Evaluation:
                 return None
             # List elements have keys of their own, which begin with another byte than the keys of the field itself.
             prefixes = [field_prefix, ELEMENT + field_prefix[1:]] if field.elements else [field_prefix]
-        certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
-        for prefix in prefixes:
-            new_certain, new_possible = evaluate_prefix(prefix)
-            certain |= new_certain
-            possible |= new_possible
+        certain, possible = reduce(partial(_combine_bounds, np.logical_or), map(evaluate_prefix, prefixes))
         # UNCLEAR marks values without a key of their own. A list has no key, but each of its elements may have one.
-        possible |= self._index.find_with_key(prefixes[-1] + UNCLEAR)
+        possible = possible | self._index.find_with_key(prefixes[-1] + UNCLEAR)
         if isinstance(field, MetaField):
             possible |= self._unindexed_documents
-        possible |= certain
         return _make_exact(certain) if np.array_equal(certain, possible) else Bounds(certain, possible)
 
     def _compare_values(self, field_prefix: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
@@ -349,7 +341,7 @@ class Evaluation:
         """
         # The numbers that SQLite could confuse with ``number`` have keys in this range. A key is a bound and one more
         # byte (integer or float), so the stop sorts after both keys of the highest of these numbers.
-        low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in _compute_parse_range(number))
+        low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in compute_parse_range(number))
         near_start, near_stop = low_key, high_key + b"\xff"
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
@@ -408,9 +400,8 @@ class Evaluation:
         # Unix times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
-        first_equal, first_later = (
-            bisect(sorted_seconds, text, key=_format_time) for bisect in (bisect_left, bisect_right)
-        )
+        first_equal = bisect_left(sorted_seconds, text, key=_format_time)
+        first_later = bisect_right(sorted_seconds, text, key=_format_time)
         if operator == "=":
             selection = slice(first_equal, first_later)
         elif operator in ("<", "<="):
@@ -482,14 +473,6 @@ def _make_exact(documents: DocumentMask) -> Bounds:
 def _format_time(second: int) -> str:
     """Format a Unix time in seconds as in the ``changed`` column: ISO 8601 in UTC."""
     return datetime.fromtimestamp(int(second), UTC).isoformat()
-
-
-def _compute_parse_range(number: float) -> tuple[float, float]:
-    """Return the least and the greatest double that a parser could return for the decimal form of ``number``."""
-    lowest = highest = float(number)
-    for _ in range(_MAX_PARSE_ERROR):
-        lowest, highest = math.nextafter(lowest, -math.inf), math.nextafter(highest, math.inf)
-    return lowest, highest
 
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:

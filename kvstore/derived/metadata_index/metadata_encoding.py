@@ -58,6 +58,8 @@ _SIGN_BIT, _ALL_BITS = 1 << 63, (1 << 64) - 1
 _INT64 = range(-(1 << 63), 1 << 63)
 #: The limits up to which a decimal number takes one rounding to a double.
 _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
+#: A parser of decimal numbers reads a double that is at most this many doubles away from the nearest one.
+_MAX_PARSE_ERROR = 16
 
 
 def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
@@ -144,6 +146,14 @@ def is_exact_decimal(number: float) -> bool:
     digits, _, exponent = repr(abs(number)).partition("e")
     num_digits = len(digits.replace(".", "").strip("0"))
     return num_digits <= _MAX_EXACT_DIGITS and abs(int(exponent or 0)) <= _MAX_EXACT_EXPONENT
+
+
+def compute_parse_range(number: float) -> tuple[float, float]:
+    """Return the least and the greatest double that a parser could return for the decimal form of ``number``."""
+    lowest = highest = float(number)
+    for _ in range(_MAX_PARSE_ERROR):
+        lowest, highest = math.nextafter(lowest, -math.inf), math.nextafter(highest, math.inf)
+    return lowest, highest
 
 
 def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]:
