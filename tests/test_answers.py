@@ -855,6 +855,12 @@ def test_a_section_that_no_document_has_is_not_quoted(store: kvstore.Store) -> N
     assert "lexical search" in steps and "quote section" not in steps
 
 
+def test_the_number_of_a_thing_is_not_taken_for_that_of_a_section(store: kvstore.Store) -> None:
+    store.put("faq", "# Questions\n\n## 4. Delivery\n\nWe deliver in May.\n\n## 5. Price\n\nPrices include tax.\n")
+    store.put("list", "Item: 5\nName: Lamp\nPrice: $40")
+    assert "$40" in store.ask("How much does item 5 cost?").text
+
+
 @pytest.mark.parametrize(
     "question", ["Under section 4.1, who pays the deposit?", "Who pays the deposit according to § 4.1 of the lease?"]
 )

@@ -29,6 +29,9 @@ from .numbered_sections import (
     remove_reference,
 )
 
+#: Words that can also name a thing with a number, unless the label of the section has the word: "What costs item 5?"
+_AMBIGUOUS_WORDS = frozenset("article artikel artículo artigo articolo item part point rule".split())
+
 
 def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> Evidence | None:
     """Return evidence from the section that a question names or asks for, or None if no document of ``hits`` has it.
@@ -41,6 +44,8 @@ def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Qu
         return None
     topic = list_topic_stems(reference, section.record, query)
     if reference.number and topic and not reference.has_about:
+        if reference.word in _AMBIGUOUS_WORDS and section.word != reference.word:
+            return None
         chunks = list_section_chunks(section, query.state)
         question = query.question
         query.question = remove_reference(question)
