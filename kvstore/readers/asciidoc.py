@@ -125,16 +125,14 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 class _AsciiDocParser:
-    """The parser of one file; ``meta`` has its author and date, ``descriptions`` its ``description`` attributes.
-    ``_open_markers`` are the markers of the lists around the current line, and ``_footnotes`` the texts of footnotes.
-    """
+    """The parser of one file; ``meta`` has its author and date, ``descriptions`` its ``description`` attributes."""
 
     def __init__(self) -> None:
         """Prepare to parse a file; only the predefined attributes are set."""
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []
         self._attributes = dict(_PREDEFINED_ATTRIBUTES)  # the values of attributes, for references to them
-        self._footnotes: list[str] = []  # in the order of their numbers
+        self._footnotes: list[str] = []  # the texts of footnotes, in the order of their numbers
         self._open_markers: list[str] = []  # the normalized markers of the open lists, outermost first
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
@@ -150,25 +148,20 @@ class _AsciiDocParser:
         index = 0
         while index < len(lines):
             line = lines[index]
+            index += 1
             is_comment = line.startswith("//") and not line.startswith("///")
             if not line or is_comment or line.startswith("[["):  # an anchor
-                index += 1
-                continue
-            if match := _ATTRIBUTE_PATTERN.match(line):
-                self._set_attribute(match["name"], match["value"] or "")
-                index += 1
-                continue
-            if match := _BLOCK_ATTRIBUTES_PATTERN.match(line):
-                attributes = [part.strip() for part in match[1].split(",")]
-                index += 1
                 continue
             title = _BLOCK_TITLE_PATTERN.match(line)
-            if title is not None and index + 1 < len(lines) and lines[index + 1]:
+            if match := _ATTRIBUTE_PATTERN.match(line):
+                self._set_attribute(match["name"], match["value"] or "")
+            elif match := _BLOCK_ATTRIBUTES_PATTERN.match(line):
+                attributes = [part.strip() for part in match[1].split(",")]
+            elif title is not None and index < len(lines) and lines[index]:
                 blocks.append(make_paragraph(self._render_inline(title[1])))
-                index += 1
-                continue
-            index = self._parse_block(lines, index, depth, attributes, blocks)
-            attributes = []
+            else:
+                index = self._parse_block(lines, index - 1, depth, attributes, blocks)
+                attributes = []
         if depth == 0:
             blocks += [make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
         return blocks
@@ -201,8 +194,7 @@ class _AsciiDocParser:
         to a list item.
         """
         line = lines[start]
-        heading = _HEADING_PATTERN.match(line) if depth == 0 else None
-        if heading is not None:
+        if depth == 0 and (heading := _HEADING_PATTERN.match(line)):  # == Tea
             level = len(heading["marks"])
             is_title = level == 1 and not blocks
             blocks.append(make_heading(level, self._render_inline(heading["title"], plain=True)))
@@ -222,13 +214,9 @@ class _AsciiDocParser:
         if line in ("'''", "<<<", "---", "***"):  # a rule or a page break
             return start + 1
         if _ITEM_PATTERN.match(line):
-            block, end = self._parse_list(lines, start, depth)
-            blocks.append(block)
-            return end
+            return self._parse_list(lines, start, depth, blocks)
         if _TERM_PATTERN.match(line) and "://" not in line.split("::")[0]:  # "pump:: a machine", and no URL before ::
-            block, end = self._parse_definition_list(lines, start, depth)
-            blocks.append(block)
-            return end
+            return self._parse_definition_list(lines, start, depth, blocks)
         return self._parse_paragraph(lines, start, attributes, blocks, is_attached)
 
     def _parse_header(self, lines: Sequence[str], index: int) -> int:
@@ -266,8 +254,7 @@ class _AsciiDocParser:
             blocks.append(make_code_block(code, get_language(attributes)))
             return end
         text = self._render_inline(join_lines(body_line for body_line in body if not body_line.startswith("//")))
-        admonition = _ADMONITION_PATTERN.match(text)
-        if admonition:
+        if admonition := _ADMONITION_PATTERN.match(text):
             text = f"{admonition[1].capitalize()}: {text[admonition.end() :]}"
         elif style in _ADMONITION_LABELS:
             text = f"{style.capitalize()}: {text}"
@@ -321,8 +308,8 @@ class _AsciiDocParser:
             blocks += inner_blocks
         return end + 1
 
-    def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse the list whose first item is at line ``index``; return it and the index of the line after it.
+    def _parse_list(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+        """Append the list whose first item is at line ``index`` to ``blocks``; return the index of the line after it.
 
         Items with the same marker belong to the list. An item with a marker that no enclosing list has begins an inner
         list. An item keeps its number if that is higher than those before it.
@@ -336,11 +323,12 @@ class _AsciiDocParser:
         while _get_item_marker(lines, item_start) == list_marker:
             written_number = lines[item_start].split()[0].strip("<.>")
             number = max(number + 1, int(written_number) if written_number.isdecimal() else 0)
-            blocks, index = self._parse_item(lines, item_start, depth)
-            items.append(ListItem("-" if is_bulleted else f"{number}.", blocks))
+            item_blocks, index = self._parse_item(lines, item_start, depth)
+            items.append(ListItem("-" if is_bulleted else f"{number}.", item_blocks))
             item_start = find_nonblank_line(lines, index)
         self._open_markers.pop()
-        return make_list(items), index
+        blocks.append(make_list(items))
+        return index
 
     def _parse_item(self, lines: Sequence[str], start: int, depth: int) -> tuple[list[MarkdownBlock], int]:
         """Return the blocks of the list item at line ``start``, and the index of the line after it.
@@ -349,40 +337,33 @@ class _AsciiDocParser:
         """
         match = _ITEM_PATTERN.match(lines[start])
         assert match is not None
-        text = [lines[start][match.end() :]]
-        end = start + 1
-        while end < len(lines) and self._continues_item(lines[end]):
-            text.append(lines[end].strip())
-            end += 1
-        text_without_checkbox = re.sub(r"^\[[ xX*]\]\s+", "", join_lines(text))  # [x] buy rope
+        end = find_line(lines, start + 1, lambda line: not self._continues_item(line))
+        text = join_lines([lines[start][match.end() :], *map(str.strip, lines[start + 1 : end])])
+        text_without_checkbox = re.sub(r"^\[[ xX*]\]\s+", "", text)  # [x] buy rope
         blocks = [MarkdownBlock("paragraph", self._render_inline(text_without_checkbox))]
         end = self._parse_attached_blocks(lines, end, depth, blocks)
         next_start = find_nonblank_line(lines, end)
         next_marker = _get_item_marker(lines, next_start)
         if next_marker and next_marker not in self._open_markers and depth < _MAX_DEPTH:
-            inner_list, end = self._parse_list(lines, next_start, depth + 1)
-            blocks.append(inner_list)
+            end = self._parse_list(lines, next_start, depth + 1, blocks)
         return blocks, end
 
-    def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
-        """Parse a list ``term:: definition`` at line ``index``; return it and the index of the line after it."""
+    def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+        """Append the list ``term:: definition`` at line ``index`` to ``blocks``; return the index of the next line."""
         items: list[ListItem] = []
-        match = _TERM_PATTERN.match(lines[index])
-        while match is not None:
-            text, end = self._read_definition(lines, index + 1, match["definition"] or "")
+        item_start = index
+        while item_start < len(lines) and (match := _TERM_PATTERN.match(lines[item_start])):
+            text, end = self._read_definition(lines, item_start + 1, match["definition"] or "")
             definition, term = self._render_inline(text), self._render_inline(match["term"])
-            blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
-            next_index = find_nonblank_line(lines, end)
-            if next_index < len(lines) and _ITEM_PATTERN.match(lines[next_index]) and depth < _MAX_DEPTH:
-                inner_list, end = self._parse_list(lines, next_index, depth + 1)
-                blocks.append(inner_list)
-            index = self._parse_attached_blocks(lines, end, depth, blocks)
-            items.append(ListItem("-", blocks))
-            next_index = find_nonblank_line(lines, index)
-            match = _TERM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
-            if match is not None:
-                index = next_index
-        return make_list(items), index
+            item_blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
+            next_start = find_nonblank_line(lines, end)
+            if next_start < len(lines) and _ITEM_PATTERN.match(lines[next_start]) and depth < _MAX_DEPTH:
+                end = self._parse_list(lines, next_start, depth + 1, item_blocks)
+            index = self._parse_attached_blocks(lines, end, depth, item_blocks)
+            items.append(ListItem("-", item_blocks))
+            item_start = find_nonblank_line(lines, index)
+        blocks.append(make_list(items))
+        return index
 
     def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Append the blocks that ``+`` lines attach to a list item to ``blocks``; return the index of the next line."""
@@ -402,14 +383,13 @@ class _AsciiDocParser:
         ``first_line`` is the text after its term, and ``index`` the next line. If there is no such text, the definition
         begins on the next line that is not blank.
         """
-        end = index if first_line else find_nonblank_line(lines, index)
-        text_lines = [first_line]
+        start = index if first_line else find_nonblank_line(lines, index)
+        end = start
         while end < len(lines) and self._continues_item(lines[end]):
             if _TERM_PATTERN.match(lines[end]) or _HEADING_PATTERN.match(lines[end]):
                 break
-            text_lines.append(lines[end].strip())
             end += 1
-        return join_lines(text_lines), end
+        return join_lines([first_line, *map(str.strip, lines[start:end])]), end
 
     def _continues_item(self, line: str) -> bool:
         """True if a line continues the item above it: it is not blank or ``+``, and begins no other item or block."""
