@@ -849,6 +849,61 @@ def test_a_section_that_a_question_names_by_its_number_is_quoted(
     assert answer in re.sub(r" \[\d+\]", "", result.text)
 
 
+RUNBOOK = """# Runbook
+
+## 1 Purpose
+
+Tanks move in spring.
+
+## 2 Move a tank
+
+1. Stop the collector.
+2. Edit the map.
+3. Check the map.
+
+## 3 Restore
+
+1. Copy the archive.
+2. Start the collector.
+"""
+SATZUNG = """# Satzung
+
+## § 1 Name
+
+Der Verein heißt Ruder.
+
+## § 2 Vorstand
+
+(1) Der Vorstand hat drei Mitglieder.
+
+(2) Er beschließt mit einfacher Mehrheit. Die Dividende setzt er fest.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is step 3 of moving a tank?", "Runbook > 2 Move a tank: 3. Check the map. [1]"),
+        ("runbook step 3", "Runbook > 2 Move a tank: 3. Check the map. [1]"),
+        ("What is step 2 of Restore?", "Runbook > 3 Restore: 2. Start the collector. [1]"),
+        (
+            "What does section 2 of the runbook say?",
+            "2 Move a tank: 1. Stop the collector. [1] 2. Edit the map. [2] 3.",
+        ),
+        ("Was steht in § 2 Abs. 1 der Satzung?", "Satzung > § 2 Vorstand: (1) Der Vorstand hat drei Mitglieder. [1]"),
+        ("Was gilt nach § 2 Absatz 2?", "(2) Er beschließt mit einfacher Mehrheit."),
+        ("Welcher Paragraf regelt den Vorstand?", "Satzung > § 2 Vorstand: (1) Der Vorstand hat"),
+        ("In welchem Paragraph steht die Dividende?", "Satzung > § 2 Vorstand:"),
+    ],
+)
+def test_steps_and_paragraphs_are_found_by_their_numbers_and_topics(
+    store: kvstore.Store, question: str, answer: str
+) -> None:
+    store.put("runbook", RUNBOOK, title="Runbook", format="markdown")
+    store.put("satzung", SATZUNG, title="Satzung", format="markdown")
+    assert answer in store.ask(question).text
+
+
 def test_a_section_that_no_document_has_is_not_quoted(store: kvstore.Store) -> None:
     store.put("lease", LEASE, title="Lease", format="markdown")
     steps = [step for step, *_ in store.execute("EXPLAIN ASK 'What does section 9 of the lease say?'")]

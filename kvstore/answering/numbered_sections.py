@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
@@ -27,15 +28,21 @@ SECTION = "section"
 #: The words before the number of a section.
 _SECTION_WORDS = (
     "section|subsection|sec|clause|subclause|article|art|paragraph|chapter|appendix|annex|schedule|rule|part|point|item"
-    "|abschnitt|artikel|kapitel|paragraf|absatz|ziffer|klausel|anhang|anlage|chapitre|annexe|clausule|paragraphe"
+    "|step|abschnitt|artikel|kapitel|paragra(?:f|ph)|absatz|ziffer|klausel|anhang|anlage|punkt|schritt"
+    "|chapitre|annexe|clausule|paragraphe|étape"
     "|sección|artículo|capítulo|cláusula|anexo|sezione|articolo|capitolo|allegato|seção|artigo|hoofdstuk|bijlage"
 )
 #: A number such as 4, 4.2 or 12a, a Roman numeral, or a letter; the last two are in capitals.
 _NUMBER = r"\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?|(?-i:[IVXLC]{1,7}|[A-Z])"
-#: The labels of items below a numbered section: ``(b)(ii)``.
-_ITEM_LABELS = r"(?:\s?\([a-z\d]{1,4}\))*"
+#: The words before the number of an item of a list, and of those that no heading has.
+_STEP_WORDS = frozenset(("step", "schritt", "étape"))
+_ITEM_WORDS = _STEP_WORDS | {"item", "point", "punkt"}
+#: The labels of items below a numbered section, such as ``(b)(ii)`` or ``Abs. 2``; a sentence has no label.
+_ITEM_LABELS = (
+    r"(?:\s?\([a-z\d]{1,4}\)|,?\s+(?:Abs(?:atz|\.)?|Nr\.?|Ziff(?:er|\.)?|lit\.?|Satz)\s*(?:\d{1,3}|[a-z])(?!\w))*"
+)
 _REFERENCE_PATTERN = compile_lazily(
-    rf"(?:\b(?P<word>{_SECTION_WORDS})s?\b\.?\s*|§+\s*)(?P<number>{_NUMBER})(?P<items>{_ITEM_LABELS})(?![\w%]|\.\d)",
+    rf"(?P<word>\b(?:{_SECTION_WORDS})(?=s?\b)|§)(?:s?\b\.?|§*)\s*(?P<number>{_NUMBER})(?P<items>{_ITEM_LABELS})(?![\w%]|\.\d)",
     re.IGNORECASE,
 )
 #: The phrase that names a section at the start or at the end of a question: "Under clause 4.2 of the lease,".
@@ -45,14 +52,15 @@ _PHRASE_PATTERN = compile_lazily(
     r"(?:(?<=[\w)])(?=\s*[?.!]*\s*\Z)|,\s+)",
     re.IGNORECASE,
 )
-_ITEM_LABEL_PATTERN = compile_lazily(r"\w+")
+_ITEM_LABEL_PATTERN = compile_lazily(r"\(([a-z\d]{1,4})\)|(?:abs(?:atz|\.)?|nr\.?|ziff(?:er|\.)?|lit\.?)\s*(\d+|[a-z])")
 #: The label at the start of a heading.
 _LABEL_PATTERN = compile_lazily(
-    rf"\W{{0,3}}(?:(?P<word>{_SECTION_WORDS})\.?\s+|§+\s*)?(?P<number>{_NUMBER})(?!\w|\.\d)", re.IGNORECASE
+    rf"[^\w§]{{0,3}}(?:(?P<word>{_SECTION_WORDS}|§)(?:\.?\s+|(?<=§)\s*))?(?P<number>{_NUMBER})(?!\w|\.\d)",
+    re.IGNORECASE,
 )
 #: The label at the start of a line, which can be an item or bold.
 _LINE_PATTERN = compile_lazily(
-    rf"^[ \t]*(?:[-*+#]+[ \t]+)?\**(?:(?P<word>{_SECTION_WORDS})\.?[ \t]+|§+[ \t]*)?"
+    rf"^[ \t]*(?:[-*+#]+[ \t]+)?\**(?:(?P<word>{_SECTION_WORDS}|§)(?:\.?[ \t]+|(?<=§)[ \t]*))?"
     r"(?P<number>\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?)(?:[.):]\**(?=[ \t])|(?=[ \t]))[ \t]+(?=\S)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -60,10 +68,11 @@ _LINE_PATTERN = compile_lazily(
 _REQUEST_WORDS = frozenset(
     """
     address say says said state states stated stipulate stipulates provide provides cover covers contain contains
-    happen happens allow allows permit permits forbid forbids prohibit prohibits
+    happen happens decided agreed discussed resolved allow allows permit permits forbid forbids prohibit prohibits
     include includes regulate regulates govern governs require requires mean means deal deals content contents text
     wording read reads summarize summarise summary overview describe explain show quote give tell print please
     steht sagt besagt regelt lautet bestimmt beinhaltet enthält inhalt zusammenfassung zusammen fasse erkläre zeige
+    gilt geht behandelt findet
     dit stipule prévoit contient énonce résume résumer résumé explique contenu
     dice establece contiene regula resume resumen explica contenido prevede stabilisce riassumi contenuto
     """.split()
@@ -72,7 +81,10 @@ _REQUEST_WORDS = frozenset(
 _TOPIC_PATTERN = compile_lazily(
     r"\W*(?:in )?(?:which|what)\s+(?:section|clause|article|paragraph|chapter|appendix|annex|schedule)s?\b.*\b"
     r"(?:about|address(?:es)?|contains?|covers?|deals?|defines?|describes?|discuss(?:es)?|explains?|governs?|mentions?"
-    r"|regulates?|specif(?:y|ies)|described|defined|explained|regulated|covered|mentioned|find)\b",
+    r"|regulates?|specif(?:y|ies)|described|defined|explained|regulated|covered|mentioned|find)\b"
+    r"|\W*(?:in\s+)?welche[nmrs]?\s+(?:paragra(?:f|ph)(?:en)?|artikel|abschnitt|absatz|kapitel|klausel|ziffer)\b"
+    r"|\W*(?:dans\s+)?quel(?:le)?\s+(?:article|chapitre|clause|paragraphe|section)\b"
+    r"|\W*(?:en\s+)?qué\s+(?:artículo|capítulo|cláusula|sección)\b",
     re.IGNORECASE,
 )
 #: The start of a question whose subject is a section: "What does clause 4 allow the tenant to do?"
@@ -82,6 +94,7 @@ _ABOUT_PATTERN = compile_lazily(r"\b(?:say|says|state|states|mention|mentions)\b
 #: Words of a question for the section about something, in addition to words that ask for the content of a section.
 _TOPIC_REQUEST_WORDS = frozenset(_SECTION_WORDS.split("|")) | frozenset(
     """
+    paragraf paragraph paragrafen paragraphen parle traite concerne trata habla
     sections clauses articles paragraphs chapters rules parts deal defines define describes explains mention mentions
     discuss discusses governs govern specify specifies described defined explained regulated covered mentioned find
     """.split()
@@ -90,6 +103,8 @@ _TOPIC_REQUEST_WORDS = frozenset(_SECTION_WORDS.split("|")) | frozenset(
 _LINE_HEADING_PATTERN = compile_lazily(r"[^\n.:]{1,80}(?:[.:](?=\s)|(?=\n|\Z))\**\s*")
 #: The line of a heading, a line below it, and the space after them.
 _HEADING_LINES_PATTERN = compile_lazily(r"[^\n]*\n(?:[-=~^*]{3,}[ \t]*(?:\n|\Z))?\s*")
+#: The end of an item: a line that is not indented, after an empty line, or a heading.
+_ITEM_END_PATTERN = re.compile(rb"\n[ \t]*\n(?=\S)|\n(?=#)")
 #: The maximum number of lines with labels whose sections are listed.
 _MAX_LABELS = 2000
 #: The maximum size of a text whose lines are searched for labels, in bytes.
@@ -144,7 +159,7 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
     if matches:
         (match,) = matches
         number, word = match["number"].lower(), (match["word"] or "").lower()
-        items = tuple(_ITEM_LABEL_PATTERN.findall(match["items"].lower()))
+        items = tuple(filter(None, chain(*_ITEM_LABEL_PATTERN.findall(match["items"].lower()))))
         other_text = f"{question[: match.start()]} {question[match.end() :]}"
     vocabulary = load_question_words(detect_question_language(question, likely_language))
     function_words = FUNCTION_WORDS if vocabulary is None else FUNCTION_WORDS | vocabulary.function_words
@@ -178,35 +193,100 @@ def find_section(hits: Sequence[Hit], reference: SectionReference, query: Query)
     """Return the section in the first document of the ``hits`` that has it, or None.
 
     Documents with more words of the question in their titles or keys come first. A section about a topic has all other
-    words of the question in its heading.
+    words of the question in its heading, or is the numbered section around the first hit with these words.
     """
     keys = list(dict.fromkeys(hit.document for hit in hits))
-    records = filter(None, map(query.state.documents.find_by_key, keys))
-    for record in sorted(records, key=lambda record: len(list_topic_stems(reference, record, query))):
-        topic = list_topic_stems(reference, record, query)
+    records = list(filter(None, map(query.state.documents.find_by_key, keys)))
+    records.sort(key=lambda record: len(list_topic_stems(reference, record, query)))
+    sections = list(filter(None, (_find_in_document(record, reference, query) for record in records)))
+    # "§ 5" is not "5 Price", unless no document has a paragraph sign.
+    sections.sort(key=lambda section: reference.word == "§" and section.word != "§")
+    if sections:
+        return _narrow_section(sections[0], reference.items, query.state)
+    return None if reference.number else _find_around_hit(hits, reference, query)
 
-        def is_right(section: NumberedSection, topic: set[str] = topic) -> bool:
-            """True if a section has the number of the reference or, without a number, the topic in its heading."""
-            if reference.number:
-                return section.number == reference.number
-            return bool(topic) and topic <= _list_title_stems(section, query)
 
-        sections = list(filter(is_right, _list_headed_sections(record, query.state)))
-        sections = sections or list(filter(is_right, _list_sections_of_lines(record, query.state)))
+def _find_in_document(record: DocumentRecord, reference: SectionReference, query: Query) -> NumberedSection | None:
+    """Return the section of a document that a question names by its number, or whose heading has its topic, or None."""
+    topic = list_topic_stems(reference, record, query)
+    headed_sections = _list_headed_sections(record, query.state)
+    item = _find_item(record, reference, headed_sections, query) if reference.word in _ITEM_WORDS else None
+    if item is not None or reference.word in _STEP_WORDS:
+        return item
+
+    def is_right(section: NumberedSection) -> bool:
+        """True if a section has the number of the reference or, without a number, the topic in its heading."""
+        if reference.number:
+            return section.number == reference.number
+        return bool(topic) and topic <= _list_title_stems(section, query)
+
+    sections = list(filter(is_right, headed_sections))
+    sections = sections or list(filter(is_right, _list_sections_of_lines(record, query.state)))
+    # Of several, one with the same word, such as "Chapter", is preferred, then the one whose heading has the fewest
+    # words besides the topic, then the highest and longest one: a table of contents has the labels, too.
+    section = min(
+        sections,
+        default=None,
+        key=lambda section: (
+            section.word != reference.word,
+            0 if reference.number else len(_list_title_stems(section, query)),
+            section.level,
+            section.start - section.end,
+            section.start,
+        ),
+    )
+    return None if section is None else _skip_heading(section, query.state)
+
+
+def _find_item(
+    record: DocumentRecord,
+    reference: SectionReference,
+    headed_sections: Sequence[NumberedSection],
+    query: Query,
+) -> NumberedSection | None:
+    """Return the item of a list in a document with the number of a reference, or None.
+
+    Of several lists, the one below the heading with the most words of the question is preferred, then the longest one.
+    """
+    topic = list_topic_stems(reference, record, query)
+    text = query.state.documents.read_text(record.id)
+    items = [item for item in _list_sections_of_lines(record, query.state) if text[item.start : item.start + 1] != b"#"]
+    starts = [section.start for section in headed_sections]
+    headings = [bisect_right(starts, item.start) - 1 for item in items]  # of the innermost section; -1: none
+    num_items = Counter(headings)
+
+    def rate(index: int) -> tuple[int, int, int]:
+        """Return the sort key of an item: the words missing in the heading above it, and the length of its list."""
+        heading = headed_sections[headings[index]] if headings[index] >= 0 else None
+        stems = set() if heading is None else _list_title_stems(heading, query)
+        return len(topic - stems), -num_items[headings[index]], index
+
+    index = min((index for index, item in enumerate(items) if item.number == reference.number), default=None, key=rate)
+    if index is None:
+        return None
+    item, heading = items[index], headings[index]
+    end = _ITEM_END_PATTERN.search(text, item.start, item.end)
+    return item._replace(
+        heading=headed_sections[heading].heading if heading >= 0 else "",
+        text_start=item.start,
+        end=item.end if end is None else end.start(),
+    )
+
+
+def _find_around_hit(hits: Sequence[Hit], reference: SectionReference, query: Query) -> NumberedSection | None:
+    """Return the numbered section around the first of the ``hits`` whose text has the topic of a question, or None."""
+    for hit in hits:
+        record = query.state.documents.find_by_key(hit.document)
+        topic = set() if record is None else list_topic_stems(reference, record, query)
+        if record is None or not topic or not topic <= set(map(query.stem, segment_words(hit.text))):
+            continue
+        sections = [
+            section
+            for section in _list_headed_sections(record, query.state)
+            if section.number and section.start <= hit.start < section.end
+        ]
         if sections:
-            # Of several, one with the same word, such as "Chapter", is preferred, then the one whose heading has the
-            # fewest words besides the topic, then the highest and longest one: a table of contents has the labels, too.
-            section = min(
-                sections,
-                key=lambda section: (
-                    section.word != reference.word,
-                    0 if reference.number else len(_list_title_stems(section, query)),
-                    section.level,
-                    section.start - section.end,
-                    section.start,
-                ),
-            )
-            return _narrow_section(_skip_heading(section, query.state), reference.items, query.state)
+            return _skip_heading(sections[-1], query.state)
     return None
 
 
@@ -257,9 +337,9 @@ def list_section_chunks(section: NumberedSection, state: State) -> list[int]:
     return [record.get_chunk_id(ordinal) for ordinal in ordinals[first:last][:_MAX_SECTION_CHUNKS]]
 
 
-def list_topic_stems(reference: SectionReference, record: DocumentRecord, query: Query) -> set[str]:
-    """Return the stems of the other words of a question that are not in the title or the key of a document."""
-    title = segment_words(f"{record.title or ''} {record.key}".replace("_", " "))
+def list_topic_stems(reference: SectionReference, record: DocumentRecord, query: Query, heading: str = "") -> set[str]:
+    """Return the stems of the other words of a question that the title and key of a document and a heading lack."""
+    title = segment_words(f"{record.title or ''} {record.key} {heading}".replace("_", " "))
     return set(map(query.stem, reference.other_words)) - set(map(query.stem, title))
 
 

@@ -6,6 +6,7 @@ say?"), or its chunks if the question asks for a fact ("Under section 4.2, who p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,6 +30,8 @@ from .numbered_sections import (
     remove_reference,
 )
 
+#: The number of an item before its text, and its maximum length.
+_ITEM_NUMBER_PATTERN, _MAX_NUMBER_BYTES = re.compile(rb"(?<=[ \t\n])\d{1,3}[.)][ \t]+\Z"), 12
 #: Words that can also name a thing with a number, unless the label of the section has the word: "What costs item 5?"
 _AMBIGUOUS_WORDS = frozenset("article artikel artículo artigo articolo item part point rule".split())
 
@@ -42,7 +45,7 @@ def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Qu
     section = find_section(hits, reference, query)
     if section is None:
         return None
-    topic = list_topic_stems(reference, section.record, query)
+    topic = list_topic_stems(reference, section.record, query, section.heading)
     if reference.number and topic and not reference.has_about:
         if reference.word in _AMBIGUOUS_WORDS and section.word != reference.word:
             return None
@@ -62,6 +65,12 @@ def _count_stems(chunks: Sequence[int], stems: set[str], query: Query) -> npt.ND
     return np.array([len(stems.intersection(map(query.stem, segment_words(text)))) for text in texts], np.float32)
 
 
+def _find_number(text: bytes, start: int) -> int:
+    """Return the offset of the number of an item whose text begins at byte ``start``, or ``start`` without a number."""
+    match = _ITEM_NUMBER_PATTERN.search(text, max(0, start - _MAX_NUMBER_BYTES), start)
+    return start if match is None else match.start()
+
+
 def _quote_section(section: NumberedSection, topic: set[str], query: Query) -> Evidence | None:
     """Return evidence that quotes at most ``MAX_WORDS`` words of a section, or None if it has no sentence.
 
@@ -69,8 +78,10 @@ def _quote_section(section: NumberedSection, topic: set[str], query: Query) -> E
     """
     state = query.state
     with query.trace.step("quote section") as step:
+        text = state.documents.read_text(section.record.id)
         sentences = [
-            sentence._replace(start=max(sentence.start, section.text_start))  # without the heading before it
+            # Without the heading before it, and with the number of a step.
+            sentence._replace(start=_find_number(text, max(sentence.start, section.text_start)))
             for sentence in collect_cover_sentences(state, list_section_chunks(section, state))
             if section.text_start < sentence.end and section.start <= sentence.start < section.end
         ]
