@@ -10,17 +10,18 @@ too low. Each step loads the code that it needs, because a prompt needs little o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
 from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.overview import parse_summary_request
-from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
-from ..retrieval.question_clauses import Clauses
+from ..retrieval.query import Query, Strategy
+from ..retrieval.question_clauses import Clauses, RetrieveFunction
 from ..structures.vectors.vectors import cosines
 from ..text.languages import detect_question_language, is_latin
 from ..text.words import is_unspaced
@@ -43,14 +44,6 @@ _MIN_PROMPT_CHUNKS = 4
 #: The maximum number of words of an answer with sentences from several passages. With 70 instead of 118, HotpotQA has
 #: one right answer less of 39, and the answers have 60 words instead of 84.
 _MAX_CHAIN_WORDS = 70
-
-
-class RetrieveFunction(Protocol):
-    """A function that retrieves the evidence for a question, such as ``Store.retrieve``."""
-
-    def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
-        """Return the evidence for a question; ``clauses`` are keyword arguments such as ``using`` and ``top``."""
-        ...
 
 
 class _AnswerInputs(NamedTuple):
@@ -151,9 +144,8 @@ class Asker:
             if evidence.is_overview:
                 from .overviews import build_overview
 
-                overview = build_overview(
-                    evidence, query.state, include_all=query.within is not None, max_words=max_words
-                )
+                include_all = query.within is not None
+                overview = build_overview(evidence, query.state, include_all=include_all, max_words=max_words)
 
         inputs = _AnswerInputs(
             strategy=strategy,
@@ -265,34 +257,11 @@ class Asker:
         from ..models.structured import StructuredModel
         from .distiller import ModelDistiller
 
-        # The caller's vector belongs to the original question only.
-        base_clauses: Clauses = {**inputs.clauses, "vector": None}
-        reranker = get_reranker(inputs.clauses.get("options") or {})
-
-        def retrieve(other_question: str, using: str | None) -> Evidence:
-            """Return the evidence for another question from the strategy ``using`` (None: the caller's strategy)."""
-            if using is None:
-                return self.retrieve(other_question, **base_clauses)
-            # Options belong to one strategy, except the reranker.
-            shared_options = None if reranker is None else {RERANKER_OPTION: reranker}
-            strategy_clauses: Clauses = {**base_clauses, "using": using, "options": shared_options}
-            return self.retrieve(other_question, **strategy_clauses)
-
-        @contextmanager
-        def open_query(other_question: str) -> Iterator[Query]:
-            """Yield a query for another question, with the clauses of the caller except the vector."""
-            with self.open_query(other_question, base_clauses) as (_, query):
-                yield query
-
-        distilled_evidence: Evidence = distill(
-            inputs.evidence,
-            ModelDistiller(
-                StructuredModel(model),
-                self.get_session().prompt_tokens,
-                open_query=open_query,
-                retrieve=retrieve,
-            ),
+        budget = self.get_session().prompt_tokens
+        distiller = ModelDistiller(
+            StructuredModel(model), budget, inputs.clauses, open_query=self.open_query, retrieve=self.retrieve
         )
+        distilled_evidence: Evidence = distill(inputs.evidence, distiller)
         return distilled_evidence
 
     def _build_prompt(self, evidence: Evidence, query: Query, budget: int | None = None) -> Prompt:
@@ -477,10 +446,9 @@ class Asker:
         language = detect_question_language(query.question, state.main_language)
         rarities = compute_question_rarities(query.question, state, language, stem)
         embedder = state.settings.embedder
+        build_scorer = partial(SnippetScorer, query.question, language, rarities, stem, embedder)
         if embedder.startswith("none:"):
-            return SnippetScorer(
-                query.question, language, rarities, stem, embedder, lambda texts: [(0.0, 0.0)] * len(texts)
-            )
+            return build_scorer(lambda texts: [(0.0, 0.0)] * len(texts))
         names = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))  # known entities
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
@@ -491,7 +459,7 @@ class Asker:
             rest_cosines = cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
-        return SnippetScorer(query.question, language, rarities, stem, embedder, compute_similarities)
+        return build_scorer(compute_similarities)
 
 
 def _extract_answer(inputs: _AnswerInputs, problem: str | None) -> Answer:

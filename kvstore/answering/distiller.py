@@ -8,8 +8,8 @@ score, or without a passage of its prompt, is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from ..errors import InvalidAnswerError
@@ -19,7 +19,8 @@ from ..models.structured import StructuredModel, StructuredPrompt
 from ..models.token_estimate import token_estimate
 from ..retrieval.distillation import MAX_POINT_SCORE, DistillationResult, Point
 from ..retrieval.evidence import Evidence, Hit, Trace
-from ..retrieval.query import Query
+from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
+from ..retrieval.question_clauses import Clauses, RetrieveFunction
 from .prompt import LONGEST_NUMBER, build_quotation, quote_passage
 
 Result = TypeVar("Result")
@@ -71,24 +72,38 @@ class ModelDistiller:
         self,
         model: StructuredModel,
         budget: int,
+        clauses: Clauses,
         *,
-        open_query: Callable[[str], AbstractContextManager[Query]],
-        retrieve: Callable[[str, str | None], Evidence],
+        open_query: Callable[[str, Clauses], AbstractContextManager[tuple[Strategy, Query]]],
+        retrieve: RetrieveFunction,
     ) -> None:
         """Create a distiller that sends prompts of at most ``budget`` tokens to ``model``.
 
-        ``open_query`` returns a context manager that yields the query for a question. ``retrieve`` returns the evidence
-        for a question from a strategy, given its name (None: the strategy of the original question).
+        ``clauses`` are those of the original question. ``open_query`` returns a context manager that yields the
+        strategy and the query for a question, and ``retrieve`` returns the evidence for it.
         """
         self._model = model
         self._budget = budget
-        self.open_query = open_query
+        self._clauses: Clauses = {**clauses, "vector": None}  # the vector belongs to the original question only
+        self._reranker = get_reranker(clauses.get("options") or {})
+        self._open_query = open_query
         self._retrieve = retrieve
         self.trace = Trace()
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
         """Return the evidence for another question from the strategy ``using`` (None: the original strategy)."""
-        return self._retrieve(question, using)
+        if using is None:
+            return self._retrieve(question, **self._clauses)
+        # Options belong to one strategy, except the reranker.
+        shared_options = None if self._reranker is None else {RERANKER_OPTION: self._reranker}
+        strategy_clauses: Clauses = {**self._clauses, "using": using, "options": shared_options}
+        return self._retrieve(question, **strategy_clauses)
+
+    @contextmanager
+    def open_query(self, question: str) -> Iterator[Query]:
+        """Yield a query for another question, with the clauses of the original one except its vector."""
+        with self._open_query(question, self._clauses) as (_, query):
+            yield query
 
     def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
         """Divide passages into batches that each fit in one prompt. A passage that is too long for one is omitted."""

@@ -6,10 +6,12 @@ The module imports nothing else, because every process that opens a store loads 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from .evidence import Evidence
 
 #: The default number of chunks that SEARCH returns.
 SEARCH_TOP = 10
@@ -37,3 +39,11 @@ class Clauses(TypedDict, total=False):
     parameters: Sequence[Any] | Mapping[str, Any]
     reranker: str | None
     as_segments: bool | None
+
+
+class RetrieveFunction(Protocol):
+    """A function that retrieves the evidence for a question, such as ``Store.retrieve``."""
+
+    def __call__(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
+        """Return the evidence for a question; ``clauses`` are keyword arguments such as ``using`` and ``top``."""
+        ...
