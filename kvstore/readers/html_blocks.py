@@ -421,16 +421,13 @@ def _describe_element(node: LexborNode, tag: str) -> str:
 
 def _get_excerpt(node: LexborNode) -> str:
     """Return the first words of an element, at most ``MAX_EXCERPT_CHARACTERS`` characters."""
-    pieces: list[str] = []
-    length = 0
+    words: list[str] = []
     for part in node.traverse(include_text=True):
         if part.tag == "-text" and (part.parent is None or part.parent.tag not in TEXTLESS_TAGS):
-            words = (part.text_content or "").split()
-            pieces += words
-            length += sum(map(len, words))
-            if length > MAX_EXCERPT_CHARACTERS:
+            words += (part.text_content or "").split()
+            if sum(map(len, words)) > MAX_EXCERPT_CHARACTERS:
                 break
-    return " ".join(pieces)[:MAX_EXCERPT_CHARACTERS]
+    return " ".join(words)[:MAX_EXCERPT_CHARACTERS]
 
 
 def _get_classes(node: LexborNode) -> list[str]:
@@ -474,20 +471,19 @@ def _get_preformatted_text(node: LexborNode) -> str:
     """Return the text of a ``<pre>`` with its line breaks and without line numbers."""
     pieces: list[str] = []
     for part in node.traverse(include_text=True):
-        if part.tag == "-text":
-            text = part.text_content or ""
-            if not (text.strip().isdigit() and _is_line_number(part)):
-                pieces.append(text)
-        elif part.tag == "br":
+        if part.tag == "br":
             pieces.append("\n")
+        elif part.tag == "-text" and not _is_line_number(part):
+            pieces.append(part.text_content or "")
     return "".join(pieces)
 
 
 def _is_line_number(text_node: LexborNode) -> bool:
-    """True if the element around a number in code has a class for line numbers."""
+    """True if a text in code is a number, in an element with a class for line numbers."""
     parent = text_node.parent
-    class_name = (parent.attributes.get("class") or "") if parent is not None and parent.tag != "pre" else ""
-    return LINE_NUMBERS_PATTERN.search(class_name.lower()) is not None
+    if parent is None or parent.tag == "pre" or not (text_node.text_content or "").strip().isdigit():
+        return False
+    return LINE_NUMBERS_PATTERN.search((parent.attributes.get("class") or "").lower()) is not None
 
 
 def _find_language(node: LexborNode) -> str:
