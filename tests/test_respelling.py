@@ -129,6 +129,12 @@ FOREIGN_WORDS = [
     ("russian", "Это главный бухгалтер.", "Кто главный бугхалтер?", "Кто главный бухгалтер?"),
     ("russian", "Это кровать.", "сколько стоит кравать", "сколько стоит кровать"),
     ("german", "Der Jahresbeitrag ist hoch.", "was kostet der jahresbeitarg", "was kostet der jahresbeitrag"),
+    # German nouns and participles.
+    ("german", "Die Heizungswartung ist im Juni.", "Wann ist Heizungswartng?", "Wann ist Heizungswartung?"),
+    ("german", "Die Genossen gründeten den Verein.", "wann gegründet", "wann grundet"),
+    ("german", "Der Verein wurde von drei Genossen gegründet.", "wer gründete ihn", "wer gegrundet ihn"),
+    ("german", "Die Anrechnung, die wir fordern, fördert.", "Wo ist die Abrechnung der Förderung?", None),
+    ("german", "Das Gesetz und das Gericht", "setzen, gestern, richten, richtet", None),
     # Known words stay, and so do capitalized words, short words and words of documents with other last letters.
     ("spanish", "Se puede pasar.", "¿Hay que pagar?", None),
     ("spanish", "La estación cierra.", "¿Dónde está la Estacoin?", None),
@@ -143,6 +149,19 @@ def test_unknown_words_of_other_languages_are_replaced_by_similar_ones(make_stor
         store.put("a", stored)
         with store.state() as state:
             assert respell_question(question, state)[0] == (sought or question)
+
+
+def test_a_german_question_with_a_typing_error_or_another_verb_form_is_answered(make_store: Any) -> None:
+    store: kvstore.Store = make_store(settings={"stemmer": "german"})
+    store.put("verein", "# Der Verein\n\nAm 17. Juni 1926 gründeten 28 Postbeamte den Verein.", format="markdown")
+    store.put("technik", "# Technik\n\nDie Heizungswartung im Ahornweg ist am 18. Juli 2026.", format="markdown")
+    store.put("miete", "# Miete\n\nDie Miete ist im Voraus fällig.", format="markdown")
+    for question, date in (
+        ("Wann wurde der Verein gegründet?", "17. Juni 1926"),
+        ("Wann ist die Heizungswartng im Ahornweg?", "18. Juli 2026"),
+    ):
+        answer = store.ask(question)
+        assert date in answer.text.split("\n\n")[0] and not answer.abstained, question
 
 
 def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_store: Any) -> None:

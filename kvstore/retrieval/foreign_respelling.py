@@ -6,11 +6,13 @@ In: a question, its language and a state. Out: the unknown words, with their rep
 are three kinds:
 
 - Another form of the word that has another stem, because the stemmer of the language does not know the endings
-  (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*).
+  (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*), or the *ge-* of German participles (*gegründet*,
+  *gründeten*).
 - In Germanic languages, the parts of a compound in lower case (*sjukanmäla* becomes *sjuk-anmäla*).
 - The word without a typing error: one letter is missing, added or wrong, or two letters are in the wrong order. The
   vocabulary of these languages is unknown, so only long words are corrected. Their first and last letters are kept, as
-  in :mod:`.respelling`.
+  in :mod:`.respelling`. A capitalized word can be a name, except in a language that capitalizes nouns (German): there,
+  it is corrected if it is long and no letter is wrong.
 
 The forms of words are compared without accents.
 """
@@ -24,12 +26,13 @@ from string import ascii_lowercase
 
 from ..structures.state import State
 from ..text.function_words import FUNCTION_WORDS_BY_LANGUAGE
+from ..text.languages import capitalizes_nouns
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from .compounds import MIN_PART, iter_modifier_forms
 from .lexical_search import count_chunks_with_words
 
-#: Words in lower case, without identifiers or parts of paths. Capitalized words may be names.
+#: Words, without identifiers or parts of paths.
 _WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{3,}(?![\w/@=-]|\.\w)")
 _CYRILLIC_LETTERS = "абвгдежзийклмнопрстуфхцчшщъыьэюя"
 _VOWELS = frozenset("aeiouyаеиоуыэюя")
@@ -53,31 +56,44 @@ _ENDINGS = {
 #: Languages that write compounds as one word, and the letters that can join the parts.
 _COMPOUNDING_LANGUAGES = frozenset(("swedish", "danish", "norwegian", "dutch", "german"))
 _LINKS = ("", "s", "e", "en", "er")
+#: Endings of German verb forms, longest first, each with the ending of the participle, and the minimum length of the
+#: rest. The participle of other forms, such as *bietet* and *bieten*, would often have the stem of a noun (*Gebiet*).
+_VERB_ENDINGS = {"eten": "et", "ete": "et", "ten": "", "te": "t", "en": "t", "et": "", "e": "t", "t": "t"}
+_MIN_VERB_BASE = 3
 
 
 def find_foreign_replacements(question: str, language: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
     """Return the unknown words of a question, each with its replacement, in lower case and without accents.
 
-    ``language`` is the question's language, and ``stem`` the stemming function for it. Function words, words with a
-    capital letter, and words without a replacement are omitted. Other forms are preferred, then the parts of a
-    compound, and then corrections.
+    ``language`` is the question's language, and ``stem`` the stemming function for it. Function words and words without
+    a replacement are omitted. Other forms are preferred, then the parts of a compound, and then corrections. A word
+    with a capital letter is only corrected, if it is a long German noun; the correction has a capital too.
     """
     function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
     folded_words = {
         word: folded
         for word in dict.fromkeys(_WORD_PATTERN.findall(question))
-        if word.islower() and (folded := fold_text(word)) not in function_words
+        if (word.islower() or _is_long_noun(word, language)) and (folded := fold_text(word)) not in function_words
     }
     counts = count_chunks_with_words(list(folded_words.values()), state, stem)
     replacements: dict[str, str] = {}
     for word, folded in folded_words.items():
         if counts[folded]:
             continue
-        corrections = list_corrections(folded)
+        corrections = [
+            correction for correction in list_corrections(folded) if _is_likely_correction(folded, correction, stem)
+        ]
+        if not word.islower():
+            correction = _find_most_frequent(
+                [noun for noun in corrections if _is_likely_noun(folded, noun, stem)], state, stem
+            )
+            if correction is not None:
+                replacements[word] = correction.capitalize()
+            continue
         candidate_lists = (  # the first with a known word wins
             _list_forms(folded, language),
             _divide_compound(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else (),
-            [correction for correction in corrections if _is_likely_correction(folded, correction, stem)],
+            corrections,
         )
         for candidates in candidate_lists:
             candidate = _find_most_frequent(candidates, state, stem)
@@ -85,6 +101,24 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
                 replacements[word] = candidate
                 break
     return replacements
+
+
+def _is_long_noun(word: str, language: str) -> bool:
+    """True if a word can be a noun that is long enough to be corrected, in a language that capitalizes nouns."""
+    return capitalizes_nouns(language) and len(word) >= _MIN_CORRECTED and word[0].isupper() and word[1:].islower()
+
+
+def _is_likely_noun(noun: str, correction: str, stem: Callable[[str], str]) -> bool:
+    """True if a correction of a German noun is likely the same noun. Its stem must be long.
+
+    A noun with another letter is often another noun (*Abrechnung*, *Anrechnung*) or a name. A letter between its stem
+    and its ending makes another form (*Förderung*, *fördert*).
+    """
+    noun_stem = stem(noun)
+    has_other_letter = len(noun) == len(correction) and sorted(noun) != sorted(correction)
+    ending = noun.removeprefix(noun_stem)
+    is_other_form = ending != "" and correction.startswith(noun_stem) and correction.endswith(ending)
+    return not (has_other_letter or is_other_form) and len(stem(correction)) >= _MIN_WRONG_STEM
 
 
 def _find_most_frequent(candidates: Iterable[str], state: State, stem: Callable[[str], str]) -> str | None:
@@ -118,11 +152,16 @@ def _list_forms(word: str, language: str) -> list[str]:
     """Return other forms of a word, such as its plural, by exchanging its ending (``_ENDINGS``). The result is cached.
 
     The stemmer of the language gives these forms different stems. The word must be longer than the ending, by
-    ``MIN_PART`` letters if one of the two endings is a single letter or empty.
+    ``MIN_PART`` letters if one of the two endings is a single letter or empty. For German, see
+    :func:`_list_verb_forms`.
 
     >>> _list_forms("inscricoes", "portuguese"), _list_forms("rektor", "swedish")[:2]
     (['inscricao'], ['rektorn', 'rektoret'])
+    >>> _list_forms("gegrundet", "german"), _list_forms("kaufte", "german")
+    (['grundet'], ['gekauft'])
     """
+    if language == "german":
+        return _list_verb_forms(word)
     forms: dict[str, None] = {}
     for endings in _ENDINGS.get(language, ()):
         for ending, other in (endings, endings[::-1]):
@@ -130,6 +169,21 @@ def _list_forms(word: str, language: str) -> list[str]:
             if word.endswith(ending) and len(word) >= min_length:
                 forms[word.removesuffix(ending) + other] = None
     return list(forms)
+
+
+def _list_verb_forms(word: str) -> list[str]:
+    """Return a German participle without its *ge-*, or the participle of another form of a weak verb, as a list.
+
+    The list is empty if the word cannot be such a form.
+    """
+    if word.startswith("ge") and word.endswith(("t", "en")):
+        rest = word.removeprefix("ge")
+        return [rest] if len(rest) >= MIN_PART else []
+    for ending, participle_ending in _VERB_ENDINGS.items():
+        if word.endswith(ending):
+            base = word.removesuffix(ending)
+            return [f"ge{base}{participle_ending}"] if participle_ending and len(base) >= _MIN_VERB_BASE else []
+    return []
 
 
 def _divide_compound(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
