@@ -384,6 +384,21 @@ def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kv
     assert "Juno Ferreira" in ask(f"{mail}Juno\n", "From whom is the mail to members@clay.example?").text
 
 
+def test_a_german_question_gets_the_fields_of_a_mail_only_if_it_asks_for_them(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store(settings={"stemmer": "german"})
+    mail = (
+        "From: Sabine Petersen <petersen@linden.example>\nTo: alle@linden.example\n"
+        "Date: Tue, 23 Jun 2026 15:40:00 +0200\nSubject: Stellplatz\n\n"
+        "Ein Stellplatz wird im März frei. Die Tiefgarage hat zwei Einfahrten.\n"
+    )
+    store.put("mail", mail)
+    text = store.ask("Wie hoch ist der Mount Everest?").text
+    assert "Stellplatz" in text and "From:" not in text and "Date:" not in text
+    assert "petersen@" in store.ask("Wer schrieb die Mail zum Stellplatz?").text
+
+
 def test_paragraphs_of_a_quotation_are_separate_sentences(ask: Callable[..., kvstore.Answer]) -> None:
     text = "I agree.\n\n> Dear Bo\n>\n> The project starts on Monday in room\n> Elbe.\n>\n> Ada\n"
     answer = ask(text, "Where does the project start?", format="markdown")

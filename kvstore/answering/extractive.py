@@ -40,7 +40,7 @@ from .excerpts import (
 )
 from .passages import Passage
 from .question_form import find_topic
-from .snippets import Snippet
+from .snippets import Snippet, is_unasked_mail_field
 
 #: The maximum number of hits whose snippets are scored.
 MAX_CHUNKS = 8
@@ -147,16 +147,22 @@ class SnippetScorer:
 
         A score is a weighted sum of features; ``_WEIGHTS`` names and explains them. For the cosines, each snippet is
         embedded with its title and headings. ``positions`` is None for the likeliest ``MAX_EMBEDDED_SNIPPETS``
-        snippets, which are chosen without embeddings.
+        snippets, which are chosen without embeddings. The sender and the date of a mail are then omitted if the
+        question cannot ask for them, unless there is nothing else.
         """
         snippet_terms = {
             SnippetPosition(passage_index, index): self.list_question_terms(snippet.scored_text)
             for passage_index, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }
-        if positions is None:
-            positions = self._select_likeliest(passages, list_candidates(passages), snippet_terms)
         features = _SnippetFeatures(self, passages, snippet_terms)
+        if positions is None:
+            candidates = [
+                position
+                for position in list_candidates(passages)
+                if not is_unasked_mail_field(get_snippet(passages, position), features.answer_type)
+            ]
+            positions = self._select_likeliest(passages, candidates or list_candidates(passages), snippet_terms)
         texts = [get_snippet(passages, position).labeled_text for position in positions]
         titled_texts = [
             ": ".join([*passages[passage_index].list_labels(index), text])

@@ -19,6 +19,7 @@ from ..text.blocks import blank_struck_text, skip_marker, split_mail_fields
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import count_written_words, is_unspaced
+from .answer_types import AnswerType
 from .inline_rendering import IMAGE_PATTERN, QUOTE_PATTERN, render_inline, strip_item_marker
 
 #: The maximum number of words displayed of a snippet.
@@ -62,6 +63,13 @@ _RELEASE_QUESTION_PATTERN = compile_lazily(
 _SHORT_ANSWER_PATTERN = compile_lazily(r"(?:yes|no|ja|nein|nee|nej|oui|non|sí|sì|sim|não|да|нет)[.!]", re.IGNORECASE)
 #: The maximum number of words of a list item whose sentences are one statement.
 _MAX_ITEM_WORDS = 24
+#: A field of a mail, as its reader writes it: the sender or the date.
+MAIL_FIELD_PATTERN = compile_lazily(
+    r"From: (?P<sender>[^@\n]{1,200}@.{1,200})|Date: (?P<date>\w{3}, \d{1,2} \w{3} \d{4} [\d:]{5,8} [+-]\d{4})"
+)
+#: The answer types of the questions that such a field can answer, and words of other questions that it can answer.
+_MAIL_FIELD_TYPES = frozenset(("person", "time", "e-mail address"))
+_MAIL_FIELD_WORDS = frozenset("date sender send sent write wrote written mail email".split())
 #: The maximum number of lines in one piece of code.
 _MAX_CODE_LINES = 8
 
@@ -431,6 +439,12 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
             block_index=block_index,
             is_selectable=not is_subject,
         )
+
+
+def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
+    """True if a snippet is the sender or date of a mail, and the question cannot ask for either."""
+    is_asked = answer_type.name in _MAIL_FIELD_TYPES or not _MAIL_FIELD_WORDS.isdisjoint(answer_type.words)
+    return not is_asked and MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:

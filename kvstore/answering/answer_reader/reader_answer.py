@@ -35,9 +35,8 @@ from ..excerpts import (
 )
 from ..extractive import ExtractedAnswer, SnippetScorer, render_excerpts
 from ..passages import Passage
-from ..snippets import Snippet
+from ..snippets import Snippet, is_unasked_mail_field
 from .reading import AnswerCandidate, ReaderResult
-from .windows import is_unasked_mail_field
 
 #: The maximum number of sentences of context, and of words of an answer with its context.
 _MAX_CONTEXT, _MAX_WORDS = 2, 80

@@ -24,7 +24,7 @@ from ..extractive import SnippetScorer, list_candidates
 from ..passages import Passage
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
-from ..snippets import Snippet
+from ..snippets import MAIL_FIELD_PATTERN, Snippet, is_unasked_mail_field
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
@@ -39,13 +39,6 @@ _MAX_COMPARED, _MAX_PREFERRED = 48, 4
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 #: Letters and a number, such as "T250" or "KX-120", or a version, such as "4.1.2".
 _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*|(?<![\w.])\d+\.\d+\.\d+(?![\w.]*\w)")
-#: A field of a mail, as its reader writes it: the sender or the date.
-_MAIL_FIELD_PATTERN = compile_lazily(
-    r"From: (?P<sender>[^@\n]{1,200}@.{1,200})|Date: (?P<date>\w{3}, \d{1,2} \w{3} \d{4} [\d:]{5,8} [+-]\d{4})"
-)
-#: The answer types of the questions that such a field can answer, and words of other questions that it can answer.
-_MAIL_FIELD_TYPES = frozenset(("person", "time", "e-mail address"))
-_MAIL_FIELD_WORDS = frozenset("date sender send sent write wrote written mail email".split())
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
@@ -309,12 +302,6 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
     return text_before + _phrase_mail_field(_render_with_block(snippets, index)), len(text_before)
 
 
-def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
-    """True if a snippet is the sender or date of a mail, and the question cannot ask for either."""
-    is_asked = answer_type.name in _MAIL_FIELD_TYPES or not _MAIL_FIELD_WORDS.isdisjoint(answer_type.words)
-    return not is_asked and _MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
-
-
 def _phrase_mail_field(text: str) -> str:
     """Return the sender or date field of a mail as a sentence, and any other text unchanged.
 
@@ -325,7 +312,7 @@ def _phrase_mail_field(text: str) -> str:
     >>> _phrase_mail_field("From: Ann Lee <ann@example.org>")
     'This mail was written and sent by Ann Lee <ann@example.org>.'
     """
-    match = _MAIL_FIELD_PATTERN.fullmatch(text)
+    match = MAIL_FIELD_PATTERN.fullmatch(text)
     if match is None:
         return text
     return f"This mail was {'sent on' if match['date'] else 'written and sent by'} {match['date'] or match['sender']}."
