@@ -491,6 +491,31 @@ def test_a_date_in_the_question_identifies_the_document(reader: AnswerReader, tm
     assert "Facilitator: Gwen Berg" in answer.text.partition(" [1]")[0], answer.text
 
 
+@pytest.mark.parametrize(
+    "question", ["What is the value of thin_after_days?", "What is thin_after_days set to?", "value of poll_interval_s"]
+)
+def test_a_setting_is_found_by_its_key_as_it_is_written(reader: AnswerReader, tmp_path: Path, question: str) -> None:
+    text = "[storage]\nthin_after_days = 45\nkeep_days = 900\n\n[poll]\npoll_interval_s = 30\nbatch_size = 12\n"
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("fermwatch.toml", text)
+        answer = store.ask(question)
+    assert answer.outcome == "answered"
+    assert ("45" if "days" in question else "30") in answer.text.split("\n\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("How much does the meter weigh?", "4.5 kg"), ("What is the phone extension of Bjarne Lunde?", "extension 412")],
+)
+def test_a_weight_and_a_telephone_extension_have_forms(
+    reader: AnswerReader, tmp_path: Path, question: str, answer: str
+) -> None:
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("meter", "The meter measures 0.5 to 60 liters per minute. Bjarne Lunde phones on 12 May.")
+        store.put("note", "Without its stand, it weighs 4.5 kg. Bjarne Lunde: extension 412.", title="Meter")
+        assert answer in store.ask(question).text.split("\n\n")[0]
+
+
 @pytest.mark.parametrize(("year", "outcome"), [(2026, "answered"), (2023, "nearest")])
 def test_a_document_of_another_year_does_not_answer(
     reader: AnswerReader, tmp_path: Path, year: int, outcome: str

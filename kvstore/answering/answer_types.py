@@ -82,6 +82,12 @@ _TYPE_PATTERNS = {
         rf"|{_build_field_pattern(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}",
         re.IGNORECASE,
     ),
+    "weight": compile_lazily(
+        r"\bweigh\w*|\d ?(?:[kmµ]?g|t|lbs?|oz)\b"
+        r"|\b(?:(?:kilo|milli)?grams?|kilos?|tons?|tonnes?|pounds?|ounces?|stone)\b"
+        rf"|{_build_field_pattern('[kmµ]?g|t|lbs?|oz|pounds?|tons?|tonnes?')}",
+        re.IGNORECASE,
+    ),
     "percentage": compile_lazily(
         rf"\d ?%|{_build_field_pattern('%|per ?cent')}"
         r"|\b(?:per ?cent|half|thirds?|quarters?|tenths?|(?:one|two|three|four|\d+) (?:in|of) \w+|\d/\d)\b",
@@ -97,7 +103,7 @@ _TYPE_PATTERNS = {
     ),
     "telephone number": compile_lazily(
         r"(?:tel|phone|fax|mobile|call|ring|dial)[a-z]*\.?:?(?: us| me)?(?: at| on| under)? ?[+(]?\d[\d ()/.-]{3,}\d"
-        r"|\b(?:tele)?(?:phone|tel)\b[^:\d]{0,10}:? ?\d{2}"
+        r"|\b(?:tele)?(?:phone|tel)\b[^:\d]{0,10}:? ?\d{2}|\bext(?:ension)?\b\.?:? ?\d{2}"
         rf"|\bext(?:ension)?\.?:? ?(?:is )?\d{{2,}}(?![\d%]| (?:{_TIME_UNITS}|{_LENGTH_UNITS}|{_CURRENCIES})(?!\w))"
         r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b"
         r"|(?<![\w.-])\d{3}-\d{4}(?![\w-])",
@@ -145,7 +151,7 @@ _REPORTING_VERB = r"\b(?:know|say|says|tell|remember|sure)\b"
 
 #: The types with the patterns of their questions. The leftmost match decides.
 _QUESTION_PATTERNS = (
-    ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) numbers?\b"),
+    ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) (?:numbers?|extensions?)\b"),
     ("e-mail address", rf"{_WHAT_IS}(?: [\w-]+)? e-?mail address(?:es)?\b"),
     (
         "web address",
@@ -163,6 +169,7 @@ _QUESTION_PATTERNS = (
         r"\b(?:what|which|how high)(?:['’]s| is| was| are| were)?(?: the| our| my| his| her| their)?(?: [\w-]+){0,3}? "
         r"(?:price|costs?|fees?|salary|wages?|rent|budget|fine|deposit|premium|allowance|sum|amount|bill)\b",
     ),
+    ("weight", r"\bhow heavy\b|\bhow much (?:do|does|did)\b.{1,80}\bweigh\b|\bwhat (?:do|does|did)\b.{1,80}\bweigh\b"),
     ("percentage", _build_noun_pattern("percentage share proportion fraction") + r"|\bhow many per ?cent\b"),
     ("duration", rf"\bhow long\b|\bhow many (?:[\w-]+ )?(?:{_TIME_UNITS})\b"),
     ("frequency", r"\bhow often\b"),

@@ -70,7 +70,7 @@ def split_settings(block: PassageBlock, text_before: str = "") -> Iterator[Snipp
                 text=displayed_text,
                 kind="table",
                 block_index=block.block_index,
-                cell_text=words,
+                cell_text=f"{displayed_text} {words}",  # a question can name a key as it is written
             )
 
 
