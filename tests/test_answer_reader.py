@@ -516,6 +516,17 @@ def test_a_weight_and_a_telephone_extension_have_forms(
         assert answer in store.ask(question).text.split("\n\n")[0]
 
 
+def test_the_newest_thing_has_the_latest_date_in_the_past_and_no_row_is_an_average(
+    reader: AnswerReader, tmp_path: Path
+) -> None:
+    rows = ["| Instrument | Bought | Next calibration | Price |", "| --- | --- | --- | --- |"]
+    rows += ["| Scale | 2019-03-01 | 2027-05-01 | $900 |", "| Meter | 2024-06-01 | 2026-02-01 | $400 |"]
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("instruments", "# Instruments\n\n" + "\n".join(rows), format="markdown")
+        assert "Meter" in store.ask("Which instrument is the newest?").text.split("\n\n")[0]
+        assert store.ask("What is the average price of an instrument?").outcome == "nearest"
+
+
 @pytest.mark.parametrize(("year", "outcome"), [(2026, "answered"), (2023, "nearest")])
 def test_a_document_of_another_year_does_not_answer(
     reader: AnswerReader, tmp_path: Path, year: int, outcome: str

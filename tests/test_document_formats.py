@@ -1399,6 +1399,7 @@ def test_long_runs_of_repeated_marks_are_read(name: str, text: str, start: str) 
         ("--python3.11  Use it.\n-Wa3.0, /xa1  Warn.\n", "- `--python3.11`: Use it.\n- `-Wa3.0, /xa1`: Warn.\n"),
         ("So::\n\n    a\n      b\n\n.. code:: sql\n\n   SELECT 1\n", "So:\n\n```\na\n  b\n```\n\n```sql\nSELECT 1\n```\n"),
         (".. note:: Take care.\n\n.. toctree::\n\n   a\n\n.. comment\n\n.. function:: open(path)\n\n   Opens.\n", "Note: Take care.\n\n- `open(path)`: Opens.\n"),
+        (".. http:put:: /api/v2/setpoint\n\n   Changes the point.\n", "- `PUT /api/v2/setpoint`: Changes the point.\n"),
         ("+---+----+\n| a | b  |\n+===+====+\n| 1 | x  |\n|   | y  |\n+---+----+\n\n== ==\nA  B\n== ==\n1  2\n== ==\n",
          "| a | b |\n| --- | --- |\n| 1 | x y |\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),
         ("+---+----+----+\n| a | b  | c  |\n+===+====+====+\n| 1 | x  | -- |\n|   +----+----+\n|   | y  | z  |\n+---+----+----+\n",

@@ -340,9 +340,11 @@ class _RestructuredTextParser:
         directive = _DIRECTIVE_PATTERN.match(line)
         if directive is None or directive["substituted"]:
             return end
-        # The name without its domain: py:function.
-        base_name = directive["name"].lower().rpartition(":")[2]
-        blocks += self._parse_directive(base_name, (directive["argument"] or "").strip(), body, depth)
+        domain, _, base_name = directive["name"].lower().rpartition(":")  # such as py:function
+        argument = (directive["argument"] or "").strip()
+        if domain == "http":  # the method, such as http:get, belongs to the path
+            argument = f"{base_name.upper()} {argument}"
+        blocks += self._parse_directive(base_name, argument, body, depth)
         return end
 
     def _parse_directive(self, name: str, argument: str, body: list[str], depth: int) -> list[MarkdownBlock]:

@@ -24,6 +24,7 @@ from ..excerpts import (
 from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
+from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
 from .reader import AnswerReader, ReaderOutput
 from .superlatives import ComparedDocument
@@ -71,6 +72,7 @@ _OPENING_LOGIT, _DESCRIPTION_LOGIT = 4.0, 1.0
 #: 95 % of 150 headings of six folders after "Tell me about" are answered (88 % by the reader's confidence alone), 81 %
 #: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
 _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
+_AVERAGE_PATTERN = compile_lazily(r"\b(?:average|median)\b", re.IGNORECASE)
 _FULL_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 #: The name of a field or setting that is written with underscores or periods.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
@@ -248,7 +250,8 @@ def _read_candidates(
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=window.is_ruled_out
                 or (bool(contrasts) and is_contrary(contrasts, window.text))
-                or (bool(years) and _is_about_other_year(years, window, passage)),
+                or (bool(years) and _is_about_other_year(years, window, passage))
+                or _is_single_value(question, window.text, get_snippet(passages, window.position)),
             )
         )
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.position))
@@ -262,6 +265,12 @@ def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> b
     labels = f"{PurePosixPath(passage.document).stem} {passage.title or ''} {window.text[: window.offset]}"
     label_years = set(_FULL_YEAR_PATTERN.findall(labels))
     return bool(label_years) and not any(year in labels or year in passage.text for year in years)
+
+
+def _is_single_value(question: str, text: str, snippet: Snippet) -> bool:
+    """True if a question asks for an average, and a snippet is a row of a table without one."""
+    match = _AVERAGE_PATTERN.search(question)
+    return match is not None and snippet.kind == "table" and match[0].lower() not in text.lower()
 
 
 def _compute_rule_score(

@@ -77,6 +77,9 @@ _UNITS_OF_MEASURES = {
 }
 #: Measures that other columns express in the opposite direction: the fastest takes the least time.
 _OPPOSITE_MEASURES = {"speed": "duration", "age": "date"}
+#: Superlatives of the age of a thing, which dates in the future do not show.
+_AGE_WORDS = frozenset(("newest", "oldest", "youngest"))
+_FUTURE_PATTERN = compile_lazily(r"\b(?:next|due|until|ends?|expir\w+|valid|deadline)\b", re.IGNORECASE)
 #: Measures of superlatives that can also compare another column, which the question names: "the biggest budget".
 _GENERAL_MEASURES = frozenset(("", "size", "length", "speed"))
 #: Superlatives that need the name of their column after them ("the most members") or a verb before them ("costs the
@@ -340,6 +343,8 @@ def _choose_columns(
     superlative_terms = set() if superlative.text.lower().endswith("rated") else set(list_terms(superlative.text, stem))
     terms = {column.name: set(list_terms(column.name.replace("_", " "), stem)) for column in columns}
     columns = [column for column in columns if superlative_terms.isdisjoint(terms[column.name])]
+    if superlative.text.lower() in _AGE_WORDS:
+        columns = [column for column in columns if _FUTURE_PATTERN.search(column.name) is None]
     term_counts = {column.name: len(terms[column.name] & superlative.terms) for column in columns}
     is_quantifier = superlative.text.lower() in _QUANTIFIERS and superlative.phrase == superlative.text
     if is_quantifier and superlative.next_terms:  # not "most members pay"
