@@ -508,3 +508,21 @@ def test_a_function_word_of_a_short_question_chooses_no_sentence(store: kvstore.
     store.put("ogród", "Ogród jest duży, jest zielony i jest czynny latem. Tu jest świetlica, a w niej jest kuchnia.")
     store.put("zebranie", "Zebranie otworzył prezes Zbigniew Kaczmarek. Potem skarbniczka podała liczby za cały rok.")
     assert store.ask("Kto jest prezes?").text == "Zebranie otworzył prezes Zbigniew Kaczmarek. [1]"
+
+
+def test_dates_and_amounts_are_not_telephone_numbers() -> None:
+    vocabulary = load_question_words("german")
+    assert vocabulary is not None
+    pattern = vocabulary.forms["telephone number"]
+    for text in (
+        "2026-03-03",
+        "01.04.2026, 14 Uhr",
+        "seit 04/2026",
+        "1. 4. 2026",
+        "2025/2026",
+        "412.700,00 €",
+        "1.412.700",
+    ):
+        assert not pattern.search(text), text
+    for text in ("0551 44120", "Tel. 0551/4412-15", "(089) 123 456", "+49 551 44120", "555.123.4567", "089.123.456"):
+        assert pattern.search(text), text

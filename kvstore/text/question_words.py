@@ -25,7 +25,12 @@ from .patterns import compile_lazily
 
 FOLDER = Path(__file__).parent / "questions"
 
-_TELEPHONE_PATTERN = r"[+(]?\d[\d ()/.-]{4,}\d"
+#: Numbers that are not telephone numbers: 2026-03-03, 01.04.2026, 04/2026, 2025/26, 412.700.
+_DATE_OR_AMOUNT = (
+    r"(?:19|20)\d\d[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-] ?\d{1,2}[./-] ?(?:(?:19|20)?\d\d(?!\d))?"
+    r"|\d{1,2}[./-](?:19|20)\d\d|(?:19|20)\d\d ?[/-] ?(?:19|20)?\d\d|[1-9]\d{0,2}(?:\.\d{3})+(?![./-]?\d)"
+)
+_TELEPHONE_PATTERN = rf"(?<!\d)(?<!\d[./-])(?<!\d\. )(?!(?:{_DATE_OR_AMOUNT})(?!\d))[+(]?\d[\d ()/.-]{{4,}}\d"
 _MAIL_PATTERN = r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
 _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
 #: The lower-case letters of Latin, Greek and Cyrillic script, such as *ż* and *ş*.
