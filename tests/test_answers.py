@@ -11,12 +11,13 @@ import pytest
 
 import kvstore
 from kvstore.answering.answer_types import _TYPE_PATTERNS, AnswerType, ForeignAnswerType, detect_answer_type
+from kvstore.answering.confidence import _blank_decimals
 from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.answering.question_form import find_asking_sentence, is_yes_no_question, split_question
 from kvstore.answering.question_names import PassageWords, find_question_names
 from kvstore.retrieval.phrase_search import find_quoted_phrases
 from kvstore.text.question_words import load_question_words
-from kvstore.text.words import get_stemmer
+from kvstore.text.words import get_function_words, get_stemmer
 
 
 @pytest.fixture
@@ -35,6 +36,12 @@ def ask(make_store: Callable[..., kvstore.Store]) -> Callable[..., kvstore.Answe
         return answer
 
     return ask_text
+
+
+@pytest.fixture
+def german_store(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Return a new, empty store of German texts."""
+    return make_store(settings={"stemmer": "german"})
 
 
 def test_an_answer_prints_as_its_text(ask: Callable[..., kvstore.Answer]) -> None:
@@ -290,6 +297,10 @@ def test_german_nouns_are_not_names(store: kvstore.Store) -> None:
         ("Was bedeutet die Störung F75 des AFC-Champions?", ["F75", "AFC"]),
         ("Wann darf man Tomaten und Rosen im Garten pflanzen?", []),
         ("Was kostet die AFC--Karte?", ["AFC"]),
+        ("Wie alt ist das Haus am Ahornweg 8?", ["Ahornweg 8"]),
+        ("Was steht in Ziffer 8 und auf Seite 3?", ["8", "3"]),
+        ("Was kosten Brötchen 3 Stück am Freitag 13. Mai?", ["3", "13"]),
+        ("Was kostet die Miete im Jahr 2024?", ["2024"]),
     ):
         assert [name.text for name in find_question_names(question, "german")] == names
 
@@ -306,6 +317,74 @@ def test_names_are_found_with_case_endings() -> None:
     stem = get_stemmer("german")
     assert PassageWords("Die Schriften von Luther wurden 1520 gedruckt.", stem).has_name(name)
     assert not PassageWords("Die Schriften von Melanchthon wurden 1520 gedruckt.", stem).has_name(name)
+
+
+def test_a_german_noun_and_its_number_are_one_name() -> None:
+    (name,) = find_question_names("Wem gehört das Haus 7?", "german")
+    function_words, stem = get_function_words("german"), get_stemmer("german")
+    for text, has_name in (
+        ("Das Haus 7 gehört Ida.", True),
+        ("Das Haus Nr. 7 gehört Ida.", True),
+        ("Die Häuser 5 und 7 gehören Ida.", True),
+        ("Die Häuser 5 bis 9 gehören Ida.", True),
+        ("Im 7. Haus wohnt Ida.", True),
+        ("Das Haus öffnet um 7 Uhr.", False),
+        ("Haus 8 gehört Ida, 7 Häuser gehören Otto.", False),
+        ("| Haus 1 | 1957 | 24 |", False),
+    ):
+        assert PassageWords(text, stem).has_name(name, function_words) == has_name, text
+
+
+def test_a_number_is_not_that_of_another_thing(german_store: kvstore.Store) -> None:
+    german_store.put("kosten.csv:5", "Haus: Ahornweg 1\nBaujahr: 1957\nWohnungen: 24\nHeizkosten je m²: 11,05 €")
+    german_store.put("kosten.csv:6", "Haus: Ahornweg 3\nBaujahr: 1958\nWohnungen: 26\nHeizkosten je m²: 5,10 €")
+    german_store.put(
+        "ordnung", "## § 5 Werkstatt\n\nDie Werkstatt hat 5 Plätze und schließt um 5 Uhr.", format="markdown"
+    )
+    assert not german_store.ask("Wie viele Wohnungen hat der Ahornweg 3?").abstained
+    assert german_store.ask("Wie viele Wohnungen hat der Ahornweg 5?").abstained
+
+
+def test_the_number_of_a_thing_can_be_in_a_cell(german_store: kvstore.Store) -> None:
+    rows = "| Haus | Wohnungen | Baujahr |\n|---|---|---|\n| 5 | 24 | 1957 |\n| 7 | 26 | 1958 |"
+    german_store.put("liste", f"# Häuser der Genossenschaft\n\n{rows}", format="markdown")
+    answer = german_store.ask("Wie viele Wohnungen hat Haus 7?")
+    assert not answer.abstained and "Haus: 7; Wohnungen: 26" in answer.text
+
+
+def test_a_decimal_is_not_the_number_of_its_digits() -> None:
+    text = "§ 14,85 und 1.14 und 1.250,14 und am 14.3."
+    assert _blank_decimals(text, "Was gilt in 14?") == "§   und 1 und   und am 14.3."
+    assert "14,85" in _blank_decimals(text, "Was kostet 14,85 Euro?")
+    assert _blank_decimals("Am 14.03.2026, 14 Uhr", "14") == "Am 14.03.2026, 14 Uhr"
+
+
+def test_a_file_name_is_not_a_telephone_number(german_store: kvstore.Store) -> None:
+    text = "Neu in den Aufsichtsrat gewählt wurde Rechtsanwalt Tobias Lenz. Der Überschuss betrug 412.700,00 €."
+    german_store.put("2026-03-03-0101-versammlung.md", text)
+    german_store.put("anzeige.txt", "Die Telefonnummer von Schlosserin Ida Kern ist 0551 44120.")
+    answer = german_store.ask("Welche Telefonnummer hat Rechtsanwalt Lenz?")
+    assert answer.abstained and answer.weighed is not None and answer.weighed.formless == "telephone number"
+    assert not german_store.ask("Welche Telefonnummer hat Schlosserin Ida Kern?").abstained
+
+
+def test_the_first_sentence_must_have_what_a_question_asks_for(german_store: kvstore.Store) -> None:
+    german_store.put("vertrag", "Für die Genossenschaft unterschreibt Dr. Stefan Reuter.")
+    german_store.put(
+        "bericht",
+        "Der Vorstand, Dr. Stefan Reuter, berichtet über das Geschäftsjahr. Es war wieder ein gutes Jahr mit vielen "
+        "neuen Mitgliedern. Die Zahl der Kündigungen ging zurück. Der Jahresüberschuss betrug 412.700,00 €.",
+    )
+    assert german_store.ask("Wie hoch ist das Gehalt von Dr. Reuter?").abstained
+
+
+def test_a_row_without_a_value_in_the_column_of_the_question_does_not_answer(german_store: kvstore.Store) -> None:
+    rows = "| Werkstatt | 12 € | |\n| Dachterrasse | 28 € | 42 € |"
+    table = f"| Raum | Mitglieder (pro Tag) | Vereine (pro Tag) |\n|---|---|---|\n{rows}"
+    german_store.put("preise", f"# Preisliste der Räume\n\n{table}", format="markdown")
+    assert "42 €" in german_store.ask("Was kostet die Dachterrasse für Vereine?").text.split("\n")[0]
+    assert not german_store.ask("Was kostet die Werkstatt für Mitglieder?").abstained
+    assert german_store.ask("Was kostet die Werkstatt für Vereine?").abstained
 
 
 @pytest.mark.parametrize(

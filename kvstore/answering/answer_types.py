@@ -17,7 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import NamedTuple
 
 from ..text.name_words import MONTHS
@@ -385,6 +385,7 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
 def find_missing_answer_type(
     answer_type: AnswerType,
     passages: Sequence[PassageWords],
+    texts: Sequence[str],
     coverages: Sequence[float],
     *,
     names: Sequence[QuestionName],
@@ -393,24 +394,24 @@ def find_missing_answer_type(
 ) -> str:
     """Return what a question asks for, such as ``telephone number``, if no relevant passage has text of this form.
 
-    Otherwise, or if answers of the type have no recognizable form, return an empty string. ``names`` are the names in
-    the question, and ``coverages`` the fraction of its terms that each passage has. In English, all passages are
-    relevant, because the answer reader (a neural network) judges what a number is about. In other languages, the
-    passages with all names are relevant, or all passages if none has them. For an amount of money, they are the
-    passages with enough terms instead.
+    Otherwise, or if answers of the type have no recognizable form, return an empty string. ``texts`` are the texts of
+    the passages without their file names, and ``names`` the names in the question. ``coverages`` are the fraction of
+    its terms that each passage has. In English, all passages are relevant, because the answer reader (a neural network)
+    judges what a number is about. In other languages, the passages with all names are relevant, or all passages if none
+    has them. For an amount of money, they are the passages with enough terms instead.
     """
     asks_for_foreign_amount = answer_type.name == "money" and not is_english
     if not (answer_type.name in FIXED_FORM_TYPES or asks_for_foreign_amount):
         return ""
-    relevant_passages = passages
+    relevant_texts = texts
     if asks_for_foreign_amount:
         min_coverage = _MIN_COVERAGE_FRACTION * max(coverages)
-        pairs = zip(passages, coverages, strict=True)
-        relevant_passages = [passage for passage, coverage in pairs if coverage >= min_coverage]
+        pairs = zip(texts, coverages, strict=True)
+        relevant_texts = [text for text, coverage in pairs if coverage >= min_coverage]
     elif not is_english:
-        with_names = [passage for passage in passages if all(passage.has_name(name, function_words) for name in names)]
-        relevant_passages = with_names or passages
-    if any(answer_type.is_present_in(passage.text) for passage in relevant_passages):
+        has_names = [all(passage.has_name(name, function_words) for name in names) for passage in passages]
+        relevant_texts = list(compress(texts, has_names)) or texts
+    if any(map(answer_type.is_present_in, relevant_texts)):
         return ""
     return "amount of money" if answer_type.name == "money" else answer_type.name
 

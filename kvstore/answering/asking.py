@@ -302,7 +302,7 @@ class Asker:
                     query,
                     evidence.hits,
                     [*evidence.context, compared_text] if compared_text else evidence.context,
-                    lambda: scored_passages.snippet_scores.best_cosine,  # a property that can score all snippets
+                    scored_passages,
                     reader_result,
                 )
             threshold = self.get_session().least_confidence

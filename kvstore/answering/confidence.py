@@ -64,6 +64,7 @@ from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, f
 
 if TYPE_CHECKING:
     from .answer_reader.reading import ReaderResult
+    from .extractive import ScoredPassages
 
 #: The number of hits examined, and the number of best cosines averaged as ``nearby``.
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
@@ -76,9 +77,19 @@ _ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
 _HOW_MUCH_PATTERN = compile_lazily(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
 )
+#: The end of the key of a record in a file: the number of its row.
+_ROW_NUMBER_PATTERN = compile_lazily(r":\d+\Z")
+#: An amount with a decimal comma or in groups of thousands, or the digits after a decimal point.
+_DECIMAL_PATTERN = compile_lazily(
+    r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![.,]?\d)|\d+,\d+(?![.,]?\d)|(?P<whole>\d+)\.\d+(?!\.|,?\d))"
+)
 #: The amount added to the logit if the best sentence lacks a form that can be recognized, such as the form of an
-#: address.
+#: address, or if the best row has no value in the column that the question names.
 _FORMLESS_LOGIT = -4.0
+#: The amount added to the logit if the question names a thing by its number, as in "Haus 7", that no passage has.
+_OTHER_NUMBER_LOGIT = -4.0
+#: The types whose form the paragraph that is displayed first must have in a language other than English.
+_FIRST_PARAGRAPH_TYPES = FIXED_FORM_TYPES | {"money", "person"}
 #: The number of chunks from other texts assumed in addition to the store's, to smooth the rarity of terms.
 BACKGROUND_CHUNKS = 1000
 
@@ -201,15 +212,15 @@ def estimate_confidence(
     query: Query,
     hits: Sequence[Hit],
     context: Sequence[str],
-    get_nearest_cosine: Callable[[], float],
+    scored_passages: ScoredPassages,
     reader_result: ReaderResult | None = None,
 ) -> Confidence:
     """Return the estimated probability that the hits answer the question of a query, and the signals behind it.
 
     It is 0 if the question asks for something with a recognizable form, such as a telephone number, that no passage
-    has. ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
-    sentence with the question; it is called only if needed. ``reader_result`` is the result of the answer reader (None:
-    it did not read the passages).
+    has. ``context`` are lines of evidence in addition to the hits. ``scored_passages`` are the passages around the
+    hits; their sentences are scored only if needed. ``reader_result`` is the result of the answer reader (None: it did
+    not read the passages).
     """
     hits = hits[:_MAX_CHUNKS]
     passages = list(map(PassageWords, [*map(_join_texts, hits), *context]))
@@ -221,35 +232,54 @@ def estimate_confidence(
         return Confidence(0.0, missing=question_terms.missing_fraction, unknown=question_terms.unknown_names)
     is_english = question_language in (None, "english")
     if not is_english:  # names can have case endings, so their stems are compared
-        passages = [replace(passage, stem=question_terms.stem) for passage in passages]
+        passages = [
+            replace(passage, text=_blank_decimals(passage.text, query.question), stem=question_terms.stem)
+            for passage in passages
+        ]
     # The content words of each passage, stemmed.
     stem = question_terms.stem
     passage_terms = [
         [stem(word) for word in list_content_words(passage.text, function_words, stem)] for passage in passages
     ]
+    # The name of a column says nothing about a row without a value in it.
+    empty_terms = scored_passages.terms_of_empty_cells if reader_result is None else set()
+    if empty_terms:
+        passage_terms = [[term for term in terms if term not in empty_terms] for terms in passage_terms]
     coverages = list(map(question_terms.compute_coverage, passage_terms))
     missing_names = [
         name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
     ]
+    if reader_result is None and any(name.number_indexes for name in missing_names):
+        # A displayed row has the name of a column before its number: "Haus: 7".
+        snippets = chain.from_iterable(passage.snippets for passage in scored_passages.passages)
+        rows = PassageWords("\n".join(snippet.text for snippet in snippets if snippet.cell_text), question_terms.stem)
+        missing_names = [name for name in missing_names if not rows.has_name(name, function_words)]
     # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.
     unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown_names)
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
     if hits and weights is not None and query.user_vector is None:
-        signals |= _compute_cosine_signals(query, hits, get_nearest_cosine)
+        signals |= _compute_cosine_signals(query, hits, scored_passages)
     else:
         weights = WORD_WEIGHTS
     logit = _compute_logit(weights, signals, reader_result, has_unknown_names=bool(unknown_names))
     missing_form = ""
     answer_type = detect_answer_type(query.question, question_language)
     lacks_answer_type = reader_result is not None and reader_result.best.lacks_answer_type
-    if lacks_answer_type and answer_type.name in FIXED_FORM_TYPES:
+    if reader_result is None and answer_type.name in _FIRST_PARAGRAPH_TYPES:
+        lacks_form = answer_type.is_unlikely_in(scored_passages.first_paragraph)
+    else:
+        lacks_form = lacks_answer_type and answer_type.name in FIXED_FORM_TYPES
+    if lacks_form or empty_terms:
         logit += _FORMLESS_LOGIT
+    if any(name.number_indexes for name in missing_names):
+        logit += _OTHER_NUMBER_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
         missing_form = find_missing_answer_type(
             answer_type,
             passages,
+            [*map(_join_content, hits), *context],
             coverages,
             names=list(question_terms.names),
             function_words=function_words,
@@ -265,8 +295,27 @@ def estimate_confidence(
 
 
 def _join_texts(hit: Hit) -> str:
-    """Return the file name, the title, the headings and the text of a hit."""
-    return f"{PurePosixPath(hit.document).name} {hit.title or ''} {hit.heading} {hit.text}"
+    """Return the file name, the title, the headings and the text of a hit, without the number of a row in the file."""
+    file_name = _ROW_NUMBER_PATTERN.sub("", PurePosixPath(hit.document).name)
+    return f"{file_name} {hit.title or ''} {hit.heading} {hit.text}"
+
+
+def _join_content(hit: Hit) -> str:
+    """Return the headings and the text of a hit, which can answer. A date in its file name or title does not."""
+    return f"{hit.heading} {hit.text}"
+
+
+def _blank_decimals(text: str, question: str) -> str:
+    """Return a text without the digits of decimals, which are other numbers than the one they form together.
+
+    A decimal that is also in the question remains.
+
+    >>> _blank_decimals("Am 3.5. kostet § 14 in Version 1.14 insgesamt 14,85 Euro", "§ 14")
+    'Am 3.5. kostet § 14 in Version 1  insgesamt   Euro'
+    """
+    return _DECIMAL_PATTERN.sub(
+        lambda match: match.group() if match.group() in question else match["whole"] or " ", text
+    )
 
 
 def _compute_logit(
@@ -308,16 +357,14 @@ def _to_probability(logit: float) -> float:
     return 1 / (1 + math.exp(-logit))
 
 
-def _compute_cosine_signals(
-    query: Query, hits: Sequence[Hit], get_nearest_cosine: Callable[[], float]
-) -> dict[str, float]:
+def _compute_cosine_signals(query: Query, hits: Sequence[Hit], scored_passages: ScoredPassages) -> dict[str, float]:
     """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence`, by name. There must be a hit.
 
-    ``get_nearest_cosine`` returns the cosine of the best sentence, or 0 if no sentence can be chosen.
+    The cosine of the best sentence of ``scored_passages`` is 0 if no sentence can be chosen.
     """
     best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
     return {
-        "similarity": get_nearest_cosine() or best_cosines[0],
+        "similarity": scored_passages.snippet_scores.best_cosine or best_cosines[0],
         "nearby": math.fsum(best_cosines) / len(best_cosines),
     }
 

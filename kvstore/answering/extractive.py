@@ -314,6 +314,32 @@ class ScoredPassages:
         """The scores of the passages' snippets by relevance to the question, computed on first use."""
         return self.scorer.score_snippets(self.passages)
 
+    @cached_property
+    def first_paragraph(self) -> str:
+        """The excerpt that an answer by rules begins with, as displayed; empty if there is no text to quote."""
+        excerpts = self._excerpts[:1]
+        return render_excerpts(self.passages, excerpts, self.scorer)[0] if excerpts else ""
+
+    @cached_property
+    def terms_of_empty_cells(self) -> set[str]:
+        """The terms of the question that are only in the names of columns for which the first row has no value.
+
+        The set is empty if an answer does not begin with a row of a table.
+        """
+        if not self._excerpts:
+            return set()
+        snippets = self._excerpts[0].get_snippets(self.passages)
+        labels = self.passages[self._excerpts[0].passage_index].list_labels(self._excerpts[0].first)
+        text = " ".join([*labels, *(snippet.scored_text for snippet in snippets)])
+        empty_columns = " ".join(snippet.empty_columns for snippet in snippets)
+        return self.scorer.list_question_terms(empty_columns) - self.scorer.list_question_terms(text)
+
+    @cached_property
+    def _excerpts(self) -> list[Excerpt]:
+        """The excerpts of an answer by rules of the default length, in the order in which they are displayed."""
+        scores = self.snippet_scores.scores
+        return put_best_first(self.passages, select_excerpts(self.passages, scores), scores)
+
 
 class ExtractedAnswer(NamedTuple):
     """The text of an extractive answer, its citations, and the words that answer, if they are known.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from ..text.everyday_words import is_everyday
@@ -49,6 +49,8 @@ _JOINING_MARKS = frozenset("-&")
 _MAX_LINKS = 2
 #: The maximum number of words that a text can have between two words of a name: a second name or an initial.
 _MAX_WORDS_BETWEEN = 1
+#: The maximum number of words after a noun that can be its numbers: "Haus 5 und 7".
+_MAX_NUMBER_WORDS = 8
 _HIRAGANA_PATTERN = compile_lazily("[\u3041-\u309f]+")
 #: The minimum number of words in a question in title case.
 _MIN_TITLE_WORDS = 3
@@ -61,6 +63,15 @@ _GERMAN_MEASURES = frozenset(
     quadratmeter sekunden sorte sorten stück stunden tage tasse tassen teil tonnen wochen zentimeter
     """.split()
 )
+#: German nouns before a number that are no part of a name: documents can lack them ("8. Kaution", "Ahornweg 8").
+_GERMAN_LABELS = frozenset(
+    """
+    absatz abschnitt anhang anlage artikel hausnr hausnummer kapitel klausel nr nummer paragraf paragraph punkt satz
+    seite ziffer
+    """.split()
+)
+#: A number that is part of the German name before it, such as a house number; longer ones are mostly years.
+_NAME_NUMBER_PATTERN = compile_lazily(r"\d{1,3}")
 #: The signs before, and the units after, the number of an amount.
 _CURRENCY_SIGNS = frozenset("$€£¥")
 _UNIT_PATTERN = compile_lazily(
@@ -86,6 +97,13 @@ class QuestionName(NamedTuple):
     opens_sentence: bool = False
     can_include_nouns: bool = False
 
+    @property
+    def number_indexes(self) -> list[int]:
+        """The indexes of the numbers that belong to the word before them, as in the German "Haus 7"."""
+        if not self.can_include_nouns:
+            return []
+        return [index for index in range(1, len(self.words)) if _NAME_NUMBER_PATTERN.fullmatch(self.words[index])]
+
 
 @dataclass
 class PassageWords:
@@ -110,12 +128,14 @@ class PassageWords:
 
         A technical token can occur anywhere in the text, in any case. If a name opens a sentence, its first word may be
         missing, because its capital may mean nothing. In German, two adjacent words of a longer name are enough,
-        because the others can be ordinary nouns, and the two words of a genitive may be apart. ``function_words`` are
-        those of the passage's language.
+        because the others can be ordinary nouns, the two words of a genitive may be apart, and a number must directly
+        follow its noun. ``function_words`` are those of the passage's language.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()
         num_words = len(name.words)
+        if name.number_indexes:  # "Haus 7" is neither "7 Uhr" nor "Haus 8", whatever else the passage has
+            return all(self._has_numbered_noun(name, index, function_words) for index in name.number_indexes)
         if name.can_include_nouns and num_words == 2 and any(word.endswith("s") for word in name.words):
             # A genitive: "Luthers Schriften" are "die Schriften von Luther".
             return all(self._has_words(name, slice(index, index + 1), function_words) for index in range(2))
@@ -132,6 +152,30 @@ class PassageWords:
     def _stems(self) -> list[str]:
         """The stem of each word; the words themselves if the language has no stemmer."""
         return self.words if self.stem is str else list(map(self.stem, self.words))
+
+    def _has_numbered_noun(self, name: QuestionName, index: int, function_words: frozenset[str]) -> bool:
+        """True if the passage has the number at ``index`` of a name directly after the word before it in the name.
+
+        A label ("Haus Nr. 7"), or other numbers with a function word before each next one ("Haus 5 und 7"), can be
+        between them. In "Haus 5 bis 7", the numbers between the others count too. The number can also be an ordinal
+        before the word ("5. Klasse").
+        """
+        number, noun_form = name.words[index], name.forms[index - 1]
+        if f"{number}. {noun_form}" in self.text:
+            return True
+        noun_stem = self.stem(name.words[index - 1])
+        for position, stem in enumerate(self._stems):
+            if stem != noun_stem or not self._matches_form(position, noun_form, function_words):
+                continue
+            following = self.words[position + 1 : position + 1 + _MAX_NUMBER_WORDS]
+            if following and following[0] in _GERMAN_LABELS:
+                del following[0]
+            numbers = list(takewhile(str.isdecimal, following[::2]))
+            num_links = len(list(takewhile(function_words.__contains__, following[1::2])))
+            values = list(map(int, numbers[: num_links + 1]))
+            if values and min(values) <= int(number) <= max(values):
+                return True
+        return False
 
     def _has_words(self, name: QuestionName, indexes: slice, function_words: frozenset[str]) -> bool:
         """True if the passage has the words of a name that the slice ``indexes`` selects, in order and almost adjacent.
@@ -357,8 +401,8 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
     """Return a bool for each piece (word or mark) of a German question: True if it belongs to a name.
 
     A word that begins with a digit or has an inner capital does. Because all nouns have capitals, a noun does only if
-    another noun is next to it, as in "Elise Voss". In "Prozent Fett" (a measure) no word does, and in "Frau Voss" only
-    the second.
+    another noun is next to it, as in "Elise Voss", or a short number follows it, as in "Haus 7", unless a unit or
+    another noun is next ("7 Euro"). In "Prozent Fett" (a measure) no word does, and in "Frau Voss" only the second.
     """
     in_name = list(map(_has_digit_or_inner_capital, pieces))
     words = list(map(fold_text, pieces))
@@ -370,6 +414,12 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
         if is_noun[index] and is_noun[index + 1] and word not in _GERMAN_MEASURES:
             in_name[index] |= word not in _GERMAN_TITLES
             in_name[index + 1] |= next_word not in _GERMAN_TITLES
+    for index, next_piece in enumerate(pieces[1:]):
+        following = pieces[index + 2 : index + 4]
+        is_ordinal = len(following) > 1 and following[0] == "."
+        is_amount = bool(following) and (is_noun[index + 2] or _UNIT_PATTERN.fullmatch(following[0]) is not None)
+        if is_noun[index] and _NAME_NUMBER_PATTERN.fullmatch(next_piece) and not (is_amount or is_ordinal):
+            in_name[index] |= words[index] not in _GERMAN_TITLES | _GERMAN_MEASURES | _GERMAN_LABELS
     return in_name
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
@@ -104,6 +104,8 @@ class Snippet:
     caption: str = ""
     #: The cells of a row without the names of its columns, if it has such names.
     cell_text: str = ""
+    #: The names of the columns in which a row has no value.
+    empty_columns: str = ""
     #: The hit that has its first character (None if no hit has it), and the number of the hit's chunk.
     hit: Hit | None = None
     ordinal: int = 0
@@ -370,6 +372,7 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
                 fields = [f"{fields[0].removesuffix(':')}: {fields[1]}"]
             # If its first cell is empty, the header lists the things that the rows compare, and not the columns' names.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
+            empty_columns = [name for name, cell in zip_longest(names, cells) if name and not cell]
             row_end = offset + len(line.rstrip())
             yield Snippet(
                 start=offset,
@@ -378,6 +381,7 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
                 kind="table",
                 block_index=block.block_index,
                 cell_text=values,
+                empty_columns=" ".join(empty_columns),
             )
         offset += len(line)
 
