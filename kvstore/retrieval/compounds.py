@@ -4,8 +4,9 @@ them. A noun is *unknown* if no chunk has it.
 
 In: a question and a state. Out: the unknown nouns, with their replacements. *Büchereiausweis* becomes
 *Bücherei-Ausweis* if chunks contain both words or the head, which says what kind of thing it is. *Frist* becomes
-*Kündigungsfrist* in a question about the "Frist der Kündigung" if chunks contain only the compound. The dictionary
-consists of the terms of the store.
+*Kündigungsfrist* in a question about the "Frist der Kündigung" if chunks contain only the compound, and *Beitritt* the
+stem of *Beitrittserklärung* if chunks contain this compound and its head. The dictionary consists of the terms of the
+store.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])
 _LINKS = ("", "s", "es", "n", "en", "er", "e")
 #: The minimum length of a part, and of the last part (head) if the first (modifier) is unknown.
 MIN_PART, _MIN_LONE_HEAD = 4, 5
+#: The maximum number of terms that begin with an unknown noun and are examined, and the minimum length of the stem of
+#: their head: a short one is often the end of another word (*Schrift*, *Schriftsteller*).
+_MAX_COMPOUNDS, _MIN_HEAD_STEM = 32, 6
 
 
 def find_compound_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
@@ -35,7 +39,11 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
     replacements: dict[str, str] = {}
     for noun in unknown_nouns:
         other_nouns = [other_noun for other_noun in nouns if other_noun != noun]
-        replacement = _find_compound(noun, other_nouns, state, stem) or _split_compound(noun, state, stem)
+        replacement = (
+            _find_compound(noun, other_nouns, state, stem)
+            or _split_compound(noun, state, stem)
+            or _find_longer_compound(noun, state, stem)
+        )
         if replacement is not None:
             replacements[noun] = replacement
     return replacements
@@ -74,6 +82,26 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
             known_divisions.append((is_modifier_known, len(head), f"{modifier}-{head.capitalize()}"))
     _, _, best_division = max(known_divisions, default=(False, 0, None))
     return best_division
+
+
+def _find_longer_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
+    """Return the stem of a compound whose modifier is ``noun``, such as *Beitrittserklärung* for *Beitritt*, or None.
+
+    A linking element such as *s* can follow the noun. The head must also occur in chunks by itself, because other words
+    can begin with the letters of the noun. If there are several compounds, the one in the most chunks is returned.
+    """
+    modifier = fold_text(noun)
+    if len(modifier) < MIN_PART:
+        return None
+    head_terms: dict[str, list[str]] = {}  # by compound; which linking element it has is unknown
+    for compound in state.postings.list_terms_with_prefix(modifier, _MAX_COMPOUNDS):
+        heads = (compound[len(modifier) + len(link) :] for link in _LINKS if compound.startswith(modifier + link))
+        if stem(compound) == compound:  # the question is stemmed again
+            head_terms[compound] = [stem(head) for head in heads if len(head) >= _MIN_HEAD_STEM]
+    terms = [*head_terms, *(term for terms in head_terms.values() for term in terms)]
+    counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
+    compounds = [compound for compound, terms in head_terms.items() if any(counts[term] for term in terms)]
+    return max(compounds, key=lambda compound: (counts[compound], compound), default=None)
 
 
 def iter_modifier_forms(modifier: str, links: Iterable[str]) -> Iterator[str]:
