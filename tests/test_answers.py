@@ -359,6 +359,14 @@ def test_a_decimal_is_not_the_number_of_its_digits() -> None:
     assert _blank_decimals("Am 14.03.2026, 14 Uhr", "14") == "Am 14.03.2026, 14 Uhr"
 
 
+def test_a_section_that_no_document_has_is_not_answered(german_store: kvstore.Store) -> None:
+    german_store.put("satzung", "# Satzung\n\n## § 1 Sitz\n\nDer Sitz ist Celle, Markt 14.", format="markdown")
+    german_store.put("faq", "Die Satzung regelt in § 3 die Beiträge. Besuch darf nach der Satzung 14 Tage bleiben.")
+    assert german_store.ask("Was steht in § 14 der Satzung?").abstained
+    assert not german_store.ask("Was steht in § 1 der Satzung?").abstained
+    assert not german_store.ask("Was regelt die Satzung in § 3 zu den Beiträgen?").abstained
+
+
 def test_a_file_name_is_not_a_telephone_number(german_store: kvstore.Store) -> None:
     text = "Neu in den Aufsichtsrat gewählt wurde Rechtsanwalt Tobias Lenz. Der Überschuss betrug 412.700,00 €."
     german_store.put("2026-03-03-0101-versammlung.md", text)

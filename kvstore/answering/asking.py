@@ -227,6 +227,8 @@ class Asker:
                 section_evidence = retrieve_section(self.retrieve_evidence(strategy, query).hits, reference, query)
                 if section_evidence is not None:
                     return section_evidence
+                if "§" in query.question and reference.number:  # a summary of the rest is not an answer
+                    return self.retrieve_evidence(strategy, query)
             request = parse_summary_request(query.question, query.state.main_language)
             if request is not None and not getattr(strategy, "overview", False):
                 from .overviews import retrieve_overview

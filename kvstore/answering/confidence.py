@@ -58,6 +58,7 @@ from .confidence_weights import (
     WORD_WEIGHTS,
     SignalWeights,
 )
+from .numbered_sections import find_section_reference, mentions_section
 from .passages import iter_spans
 from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
@@ -86,7 +87,8 @@ _DECIMAL_PATTERN = compile_lazily(
 #: The amount added to the logit if the best sentence lacks a form that can be recognized, such as the form of an
 #: address, or if the best row has no value in the column that the question names.
 _FORMLESS_LOGIT = -4.0
-#: The amount added to the logit if the question names a thing by its number, as in "Haus 7", that no passage has.
+#: The amount added to the logit if the question names a thing by its number, as in "Haus 7" or "§ 7", that no passage
+#: has.
 _OTHER_NUMBER_LOGIT = -4.0
 #: The types whose form the paragraph that is displayed first must have in a language other than English.
 _FIRST_PARAGRAPH_TYPES = FIXED_FORM_TYPES | {"money", "person"}
@@ -272,7 +274,8 @@ def estimate_confidence(
         lacks_form = lacks_answer_type and answer_type.name in FIXED_FORM_TYPES
     if lacks_form or empty_terms:
         logit += _FORMLESS_LOGIT
-    if any(name.number_indexes for name in missing_names):
+    has_other_section = reader_result is None and _is_paragraph_missing(query.question, hits, context)
+    if has_other_section or any(name.number_indexes for name in missing_names):
         logit += _OTHER_NUMBER_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
@@ -303,6 +306,15 @@ def _join_texts(hit: Hit) -> str:
 def _join_content(hit: Hit) -> str:
     """Return the headings and the text of a hit, which can answer. A date in its file name or title does not."""
     return f"{hit.heading} {hit.text}"
+
+
+def _is_paragraph_missing(question: str, hits: Sequence[Hit], context: Sequence[str]) -> bool:
+    """True if a question names one section by a paragraph sign ("§ 7") that neither a hit nor the context has."""
+    reference = find_section_reference(question) if "§" in question else None
+    if reference is None or not reference.number:
+        return False
+    texts = ("\n".join([*hit.heading.split(" > "), hit.text]) for hit in hits)
+    return not any(mentions_section(reference, text) for text in chain(texts, context))
 
 
 def _blank_decimals(text: str, question: str) -> str:

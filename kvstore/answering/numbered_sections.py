@@ -172,6 +172,17 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
     )
 
 
+def mentions_section(reference: SectionReference, text: str) -> bool:
+    """True if a text mentions the number of a section after a word such as "section", or in the label of a line.
+
+    >>> reference = find_section_reference("Was steht in § 14?")
+    >>> [mentions_section(reference, text) for text in ("Siehe Abs. 2 des § 14.", "## 14. Haftung", "Um 14 Uhr.")]
+    [True, True, False]
+    """
+    patterns = (_REFERENCE_PATTERN, _LINE_PATTERN)
+    return any(match["number"].lower() == reference.number for pattern in patterns for match in pattern.finditer(text))
+
+
 def remove_reference(question: str) -> str:
     """Return a question without the phrase that names a section, or the whole question if it has no such phrase.
 
