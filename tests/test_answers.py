@@ -319,6 +319,19 @@ def test_names_are_found_with_case_endings() -> None:
     assert not PassageWords("Die Schriften von Melanchthon wurden 1520 gedruckt.", stem).has_name(name)
 
 
+def test_a_noun_after_the_name_of_a_person_is_not_part_of_it(german_store: kvstore.Store) -> None:
+    german_store.put(
+        "protokoll", "Frau Blum legt die Zahlen vor. Donnerstags um 15 Uhr hat Frau Blum im Büro Sprechstunde."
+    )
+    german_store.put("plan", "Der Vorstand tagt im Mai um 18 Uhr. Das Büro hat montags um 9 Uhr geöffnet.")
+    answer = german_store.ask("Wann hat Frau Blum Geburtstag?")
+    assert answer.abstained and "No document mentions Geburtstag." in answer.text
+    answer = german_store.ask("Wann hat Frau Blum Sprechstunde?")
+    assert answer.weighed is not None and not answer.weighed.unnamed and "15 Uhr" in answer.text
+    answer = german_store.ask("Wann hat Frau Kunz Sprechstunde?")
+    assert answer.weighed is not None and answer.weighed.unnamed
+
+
 def test_a_german_noun_and_its_number_are_one_name() -> None:
     (name,) = find_question_names("Wem gehört das Haus 7?", "german")
     function_words, stem = get_function_words("german"), get_stemmer("german")

@@ -256,8 +256,17 @@ def estimate_confidence(
         snippets = chain.from_iterable(passage.snippets for passage in scored_passages.passages)
         rows = PassageWords("\n".join(snippet.text for snippet in snippets if snippet.cell_text), question_terms.stem)
         missing_names = [name for name in missing_names if not rows.has_name(name, function_words)]
-    # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.
-    unknown_names = tuple(name.text for name in missing_names if name.text in question_terms.unknown_names)
+    # A name with a word that no chunk has can still be in a file name, so only missing names are unknown. If the
+    # passages have the person of "Frau Blum Geburtstag", only the noun after it is.
+    names_of_persons = {name for name in missing_names if any(passage.has_person(name) for passage in passages)}
+    unknown_names = tuple(
+        name.forms[-1] if name in names_of_persons else name.text
+        for name in missing_names
+        if name.text in question_terms.unknown_names
+    )
+    missing_names = [
+        name for name in missing_names if name not in names_of_persons or name.text in question_terms.unknown_names
+    ]
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
     if hits and weights is not None and query.user_vector is None:

@@ -87,7 +87,8 @@ class QuestionName(NamedTuple):
     ``words`` are its words in normal form, and ``forms`` the same words as written. ``is_token`` is True for a
     technical token. ``opens_sentence`` is True if its first word opens a sentence: its capital may then not mean that
     it is part of the name. ``can_include_nouns`` is True if common nouns are capitalized too, as in German, so that one
-    of the words can be an ordinary noun next to the name.
+    of the words can be an ordinary noun next to the name. ``title`` is the German title before it ("frau"), in normal
+    form, or empty.
     """
 
     text: str
@@ -96,6 +97,7 @@ class QuestionName(NamedTuple):
     is_token: bool = False
     opens_sentence: bool = False
     can_include_nouns: bool = False
+    title: str = ""
 
     @property
     def number_indexes(self) -> list[int]:
@@ -147,6 +149,16 @@ class PassageWords:
             return True
         can_lack_first = name.opens_sentence and num_words > 1
         return can_lack_first and self._has_words(name, slice(1, None), function_words)
+
+    def has_person(self, name: QuestionName) -> bool:
+        """True if the passage has the title and the first word of a name; the second can be an ordinary German noun.
+
+        An example is "Frau Blum" for the name "Blum Geburtstag" after the title "Frau".
+        """
+        if not (name.title and len(name.words) == 2):
+            return False
+        person = (name.title, self.stem(name.words[0]))
+        return any((title, stem) == person for title, stem in zip(self.words, self._stems[1:], strict=False))
 
     @cached_property
     def _stems(self) -> list[str]:
@@ -243,7 +255,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     has_capital_nouns = capitalizes_nouns(language)
     in_names = _mark_names(pieces, function_words, has_capital_nouns=has_capital_nouns)
     builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
-    at_sentence_start = True
+    at_sentence_start, title = True, ""
     for piece, is_in_name in zip(pieces, in_names, strict=True):
         base = _strip_endings(piece, has_capital_nouns)
         is_capitalized_function_word = at_sentence_start and not list_informative_words(base, function_words)
@@ -253,12 +265,14 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
             if piece not in _JOINING_MARKS:
                 builder.end_name()
         elif is_in_name and not is_capitalized_function_word:
-            builder.add_word(base, at_sentence_start)
+            builder.add_word(base, at_sentence_start, title)
             if base != piece:  # nothing can follow a possessive or half of a compound
                 builder.end_name()
         elif not builder.try_add_link(piece):
             builder.end_name()
         at_sentence_start = not piece[0].isalnum() and piece in ".?!:¿¡"
+        if piece != ".":  # "Dr. Voss"
+            title = fold_text(piece) if has_capital_nouns and fold_text(piece) in _GERMAN_TITLES else ""
     builder.end_name()
     titles_with_words = ((title, *_list_words_and_forms(title)) for title in find_marked_titles(question))
     titles = (QuestionName(title, tuple(words), tuple(forms)) for title, words, forms in titles_with_words)
@@ -281,7 +295,7 @@ class _NameBuilder:
         self._has_capital_nouns = has_capital_nouns
         self._words: list[str] = []
         self._link_words: list[str] = []
-        self._opens_sentence = True
+        self._opens_sentence, self._title = True, ""
 
     def add_token(self, token: str) -> None:
         """End the current name, and add a technical token, such as ``pg_dump``, as a separate name."""
@@ -289,13 +303,14 @@ class _NameBuilder:
         words, forms = tuple(segment_words(token)), tuple(split_written_words(token))
         self.names.append(QuestionName(token, words, forms, is_token=True))
 
-    def add_word(self, word: str, opens_sentence: bool) -> None:
+    def add_word(self, word: str, opens_sentence: bool, title: str) -> None:
         """Add a word to the current name, after the link words that precede it.
 
-        ``opens_sentence`` is True if the word is the first of its sentence; for later words of a name, it is ignored.
+        ``opens_sentence`` is True if the word is the first of its sentence, and ``title`` is the title before the word
+        or empty; for later words of a name, both are ignored.
         """
         if not self._words:
-            self._opens_sentence = opens_sentence
+            self._opens_sentence, self._title = opens_sentence, title
         self._words += [*self._link_words, word]
         self._link_words.clear()
 
@@ -327,6 +342,7 @@ class _NameBuilder:
                     tuple(forms),
                     opens_sentence=self._opens_sentence,
                     can_include_nouns=self._has_capital_nouns,
+                    title=self._title,
                 )
             )
         self._words.clear()
