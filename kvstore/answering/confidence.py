@@ -111,9 +111,9 @@ class Confidence:
     technical tokens that occur in no passage, and ``missing`` the fraction of terms that occur in no chunk of the
     store. ``unknown`` lists the names with a term that occurs in no chunk.
 
-    If the answer reader read the passages, ``reading`` is its estimate of the probability that the best sentence
-    answers the question. ``missing_kind`` is True if this sentence lacks what the question asks for (such as an amount
-    of money). ``value`` is then the probability that this sentence answers the question.
+    ``missing_kind`` is True if the best sentence lacks what the question asks for (such as an amount of money). If the
+    answer reader read the passages, ``reading`` is its estimate of the probability that this sentence answers the
+    question. ``value`` is then the probability that it does.
 
     ``formless`` is what the question asks for (such as a telephone number) if its form is recognizable and no
     passage contains it. ``overview`` is True if the question asks for an overview and the hits are one; the other
@@ -146,9 +146,8 @@ class Confidence:
             return f"{self.value:.2f}: no passage contains any {self.formless}"
         cosines = (("similarity", self.similarity), ("nearby", self.nearby))
         similarities = "".join(f"{name} {value:.2f}, " for name, value in cosines if value is not None)
-        if self.reading is not None:
-            kind_remark = ", wrong kind" if self.missing_kind else ""
-            similarities = f"reading {self.reading:.2f}{kind_remark}, {similarities}"
+        reading = "" if self.reading is None else f"reading {self.reading:.2f}, "
+        similarities = f"{reading}{'wrong kind, ' if self.missing_kind else ''}{similarities}"
         signals = f"{similarities}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
         lacking = f", lacking {self.lacking:.2f}" if self.lacking else ""
@@ -301,7 +300,7 @@ def estimate_confidence(
         0.0 if missing_form else _to_probability(logit), unknown=unknown_names, formless=missing_form, **signals
     )
     if reader_result is None:
-        return confidence
+        return replace(confidence, missing_kind=lacks_form or bool(empty_terms))
     probability = _to_probability(reader_result.logit_in_context)
     return replace(confidence, reading=probability, missing_kind=lacks_answer_type)
 
