@@ -699,8 +699,8 @@ def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not MANUAL.exists(), reason="the PostgreSQL manual is not here (shared/data/docs)")
 def test_the_postgresql_manual_is_read_completely_and_without_navigation() -> None:
-    """Word for word: nothing is lost but numbering and contents, and nothing comes from navigation."""
-    pages = 0
+    """Word for word: nothing is lost but contents, and nothing comes from navigation."""
+    pages = num_numbered = 0
     lost: Counter[str] = Counter()
     added: set[str] = set()
     for name, markup in _iter_manual_pages():
@@ -709,9 +709,9 @@ def test_the_postgresql_manual_is_read_completely_and_without_navigation() -> No
         assert document.title, name
         assert "\u00a0" not in document.text
         assert not re.search(r"^\W*(?:Prev|Next|Up|Home)\W*$", document.text, re.M), name
-        assert not re.search(
-            r"^#+ (?:Chapter|Appendix|Part|Section) [\dA-Z]|^#+ (?:[A-Z]\.)?\d+\.", document.text, re.M
-        ), name
+        num_numbered += (
+            re.search(r"^#+ (?:Chapter|Appendix|Part) [\dA-Z]|^#+ (?:[A-Z]\.)?\d+\.", document.text, re.M) is not None
+        )
         body = markup.decode()[markup.decode().index("<body") :]
         body = re.sub(r'(?s)<div class="navheader">.*?<hr /></div>|<div class="navfooter">.*', "", body)
         page = _count_words(re.sub(r'(?s)<div class="toc">.*?</div>', "", body))
@@ -720,8 +720,7 @@ def test_the_postgresql_manual_is_read_completely_and_without_navigation() -> No
         lost += page - words
         added |= set(words) - set(contents)
     assert pages == 1168
-    for numbering in ("Chapter", "Appendix", "Part"):
-        del lost[numbering]
+    assert num_numbered > 700  # pages of commands and programs have no numbers
     # The marks of emphasis are taken out below, and with them a few asterisks that were meant.
     assert sum(lost.values()) < 40
     assert len(added) < 10
