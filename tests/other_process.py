@@ -40,14 +40,21 @@ PRELUDE = "import os, sys, time\nfrom kvstore.storage.environment import Environ
 
 @contextmanager
 def make_public_folder() -> Iterator[Path]:
-    """Yield a folder that every user may enter, unlike those of pytest; skip the test if that is impossible."""
+    """Yield a folder that every user may enter, unlike those of pytest; skip the test if that is impossible.
+
+    Until the end, new files can be read by every user, whatever the umask of the test run.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         closed_parents = [parent for parent in folder.parents if not parent.stat().st_mode & 0o001]
         if closed_parents:
             pytest.skip(f"temporary files are in {closed_parents[0]}, which other users may not enter; set TMPDIR")
         folder.chmod(0o755)
-        yield folder
+        umask = os.umask(0o022)
+        try:
+            yield folder
+        finally:
+            os.umask(umask)
 
 
 @contextmanager
