@@ -540,6 +540,17 @@ def test_a_literal_percent_sign_of_a_number_format_does_not_multiply() -> None:
     assert read_one(stream.getvalue(), "a.xlsx").text.endswith("| 12.5 | 0.5 | 7% |\n")
 
 
+def make_sheet_of_number(value: float, number_format: str) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["name", "amount"], ["A", value]):
+        workbook.active.append(row)
+    workbook.active["B2"].number_format = number_format
+    stream = io.BytesIO()
+    workbook.save(stream)
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize(
     ("value", "number_format", "text"),
     [
@@ -554,15 +565,9 @@ def test_a_literal_percent_sign_of_a_number_format_does_not_multiply() -> None:
     ],
 )
 def test_a_number_in_a_sheet_has_its_unit_and_leading_zeros(value: float, number_format: str, text: str) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
-    workbook = openpyxl.Workbook()
-    for row in (["name", "amount"], ["A", value]):
-        workbook.active.append(row)
-    workbook.active["B2"].number_format = number_format
-    stream = io.BytesIO()
-    workbook.save(stream)
-    assert read_one(stream.getvalue(), "a.xlsx").text.endswith(f"| A | {text} |\n")
-    (row,) = read_all(stream.getvalue(), "a.xlsx", "rows")
+    data = make_sheet_of_number(value, number_format)
+    assert read_one(data, "a.xlsx").text.endswith(f"| A | {text} |\n")
+    (row,) = read_all(data, "a.xlsx", "rows")
     assert row.meta["amount"] == value  # still a number, for conditions such as ``amount > 5``
 
 
@@ -582,15 +587,9 @@ def test_a_number_in_a_sheet_has_its_unit_and_leading_zeros(value: float, number
 def test_a_long_number_in_a_sheet_is_rounded_to_the_decimals_of_its_format(
     value: float, number_format: str, text: str
 ) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
-    workbook = openpyxl.Workbook()
-    for row in (["name", "amount"], ["A", value]):
-        workbook.active.append(row)
-    workbook.active["B2"].number_format = number_format
-    stream = io.BytesIO()
-    workbook.save(stream)
-    assert read_one(stream.getvalue(), "a.xlsx").text.endswith(f"| A | {text} |\n")
-    (row,) = read_all(stream.getvalue(), "a.xlsx", "rows")
+    data = make_sheet_of_number(value, number_format)
+    assert read_one(data, "a.xlsx").text.endswith(f"| A | {text} |\n")
+    (row,) = read_all(data, "a.xlsx", "rows")
     assert float(row.meta["amount"]) == pytest.approx(value, rel=1e-14)
 
 

@@ -29,7 +29,6 @@ from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, neutralize_citations
 from .excerpts import (
-    MAX_WORDS,
     Excerpt,
     SnippetPosition,
     Stem,
@@ -317,7 +316,7 @@ class ScoredPassages:
     @cached_property
     def first_paragraph(self) -> str:
         """The excerpt that an answer by rules begins with, as displayed; empty if there is no text to quote."""
-        excerpts = self._excerpts[:1]
+        excerpts = self._displayed_excerpts[:1]
         return render_excerpts(self.passages, excerpts, self.scorer)[0] if excerpts else ""
 
     @cached_property
@@ -326,19 +325,23 @@ class ScoredPassages:
 
         The set is empty if an answer does not begin with a row of a table.
         """
-        if not self._excerpts:
+        if not self._displayed_excerpts:
             return set()
-        snippets = self._excerpts[0].get_snippets(self.passages)
-        labels = self.passages[self._excerpts[0].passage_index].list_labels(self._excerpts[0].first)
+        snippets = self._displayed_excerpts[0].get_snippets(self.passages)
+        labels = self.passages[self._displayed_excerpts[0].passage_index].list_labels(self._displayed_excerpts[0].first)
         text = " ".join([*labels, *(snippet.scored_text for snippet in snippets)])
         empty_columns = " ".join(snippet.empty_columns for snippet in snippets)
         return self.scorer.list_question_terms(empty_columns) - self.scorer.list_question_terms(text)
 
     @cached_property
-    def _excerpts(self) -> list[Excerpt]:
+    def excerpts(self) -> list[Excerpt]:
+        """The excerpts of an answer by rules of the default length, best first."""
+        return select_excerpts(self.passages, self.snippet_scores.scores)
+
+    @cached_property
+    def _displayed_excerpts(self) -> list[Excerpt]:
         """The excerpts of an answer by rules of the default length, in the order in which they are displayed."""
-        scores = self.snippet_scores.scores
-        return put_best_first(self.passages, select_excerpts(self.passages, scores), scores)
+        return put_best_first(self.passages, self.excerpts, self.snippet_scores.scores)
 
 
 class ExtractedAnswer(NamedTuple):
@@ -369,7 +372,7 @@ def extract_answer(
     if evidence.groups:
         excerpts = _select_group_excerpts(evidence, passages, scores)
     else:
-        excerpts = select_excerpts(passages, scores, MAX_WORDS if max_words is None else max_words)
+        excerpts = scored_passages.excerpts if max_words is None else select_excerpts(passages, scores, max_words)
         scorer = scored_passages.scorer
         topic = find_topic(scorer.question) if scorer.language in (None, "english") else None
         if topic is not None:

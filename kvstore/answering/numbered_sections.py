@@ -28,7 +28,7 @@ SECTION = "section"
 #: The words before the number of a section.
 _SECTION_WORDS = (
     "section|subsection|sec|clause|subclause|article|art|paragraph|chapter|appendix|annex|schedule|rule|part|point|item"
-    "|step|abschnitt|artikel|kapitel|paragra(?:f|ph)|absatz|ziffer|klausel|anhang|anlage|punkt|schritt"
+    "|step|abschnitt|artikel|kapitel|paragraf|absatz|ziffer|klausel|anhang|anlage|punkt|schritt"
     "|chapitre|annexe|clausule|paragraphe|étape"
     "|sección|artículo|capítulo|cláusula|anexo|sezione|articolo|capitolo|allegato|seção|artigo|hoofdstuk|bijlage"
 )
@@ -94,7 +94,7 @@ _ABOUT_PATTERN = compile_lazily(r"\b(?:say|says|state|states|mention|mentions)\b
 #: Words of a question for the section about something, in addition to words that ask for the content of a section.
 _TOPIC_REQUEST_WORDS = frozenset(_SECTION_WORDS.split("|")) | frozenset(
     """
-    paragraf paragraph paragrafen paragraphen parle traite concerne trata habla
+    paragrafen paragraphen parle traite concerne trata habla
     sections clauses articles paragraphs chapters rules parts deal defines define describes explains mention mentions
     discuss discusses governs govern specify specifies described defined explained regulated covered mentioned find
     """.split()
@@ -209,11 +209,13 @@ def find_section(hits: Sequence[Hit], reference: SectionReference, query: Query)
     keys = list(dict.fromkeys(hit.document for hit in hits))
     records = list(filter(None, map(query.state.documents.find_by_key, keys)))
     records.sort(key=lambda record: len(list_topic_stems(reference, record, query)))
-    sections = list(filter(None, (_find_in_document(record, reference, query) for record in records)))
-    # "§ 5" is not "5 Price", unless no document has a paragraph sign.
-    sections.sort(key=lambda section: reference.word == "§" and section.word != "§")
-    if sections:
-        return _narrow_section(sections[0], reference.items, query.state)
+    sections = filter(None, (_find_in_document(record, reference, query) for record in records))
+    section = next(sections, None)
+    if section is not None and reference.word == "§" != section.word:
+        # "§ 5" is not "5 Price", unless no document has a paragraph sign.
+        section = next((other for other in sections if other.word == "§"), section)
+    if section is not None:
+        return _narrow_section(section, reference.items, query.state)
     return None if reference.number else _find_around_hit(hits, reference, query)
 
 
@@ -233,8 +235,8 @@ def _find_in_document(record: DocumentRecord, reference: SectionReference, query
 
     sections = list(filter(is_right, headed_sections))
     sections = sections or list(filter(is_right, _list_sections_of_lines(record, query.state)))
-    # Of several, one with the same word, such as "Chapter", is preferred, then the one whose heading has the fewest
-    # words besides the topic, then the highest and longest one: a table of contents has the labels, too.
+    # If several match, one with the same word, such as "Chapter", is preferred, then the one whose heading has the
+    # fewest words besides the topic, then the highest and longest one: a table of contents has the labels, too.
     section = min(
         sections,
         default=None,
@@ -384,12 +386,13 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
     text = state.documents.read_text(record.id).decode()
     labels = list(islice(_LINE_PATTERN.finditer(text), _MAX_LABELS))
     numbers = [match["number"].lower() for match in labels]
+    distinct_numbers = set(numbers)
     characters = [match.start() for match in labels] + [len(text)]
     offsets = list(accumulate(len(text[start:end].encode()) for start, end in pairwise([0, *characters])))
     sections = []
     for index, (match, number) in enumerate(zip(labels, numbers, strict=True)):
         word = (match["word"] or "").lower()
-        if not word and _list_neighbors(number).isdisjoint(numbers):
+        if not word and _list_neighbors(number).isdisjoint(distinct_numbers):
             continue
         following_numbers = _list_following_numbers(number)
         end = next((other for other in range(index + 1, len(labels)) if numbers[other] in following_numbers), -1)

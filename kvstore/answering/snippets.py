@@ -247,7 +247,7 @@ def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Itera
 
 
 def _is_one_statement(content: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """True if a list item (``content``) is a single statement: its sentences are short, and none of them is a question.
+    """True if a list item (``content``) is a single statement: its sentences are short, and not questions.
 
     ``spans`` are the spans of the sentences.
     """

@@ -48,7 +48,7 @@ class StructuredPrompt(Generic[Result]):
     ``schema`` accepts.
 
     ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`. ``check``
-    raises a ValueError whose message tells the model what is wrong with its answer. An answer has at most
+    raises a ValueError whose message describes to the model what is wrong with its answer. An answer has at most
     ``answer_tokens`` tokens. ``build_retry_prompt`` returns the simpler prompt that is sent after an invalid answer
     (None: this prompt is sent again at a higher temperature). Raises ValueError for a schema with other keywords.
     """

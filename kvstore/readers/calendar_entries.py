@@ -258,7 +258,7 @@ def _describe_rule(rule: str) -> str:
 
 
 def _describe_weekdays(codes: str, positions: str) -> str:
-    """Return the weekdays of a recurrence rule (``BYDAY``) in words; empty if none is valid.
+    """Return the weekdays of a recurrence rule (``BYDAY``) in words; empty without a valid weekday.
 
     Only the days at the ``positions`` (``BYSETPOS``) are meant, if there are any: ``-1`` is the last of them.
 

@@ -18,7 +18,7 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
 from ..text.blocks import remove_struck_text
-from .docx_numbering import MAX_LEVEL, ListNumbering
+from .docx_numbering import MAX_LEVEL, ListNumbering, get_value
 from .list_nesting import BlockBuilder
 from .markdown_blocks import (
     EmphasisStart,
@@ -220,14 +220,12 @@ class DocxBody:
         17.7.2).
         """
         value = element.find(path, nsmap)
-        style = element.find("w:pPr/w:pStyle", nsmap)
-        identifier = style.get(_VALUE_ATTRIBUTE) if style is not None else None
+        identifier = get_value(element, "w:pPr/w:pStyle", "")
         for _ in range(len(self._styles)):  # a limit, because base styles can form a cycle
             if value is not None or identifier not in self._styles:
                 break
             value = self._styles[identifier].find(path, nsmap)
-            base = self._styles[identifier].find("w:basedOn", nsmap)
-            identifier = base.get(_VALUE_ATTRIBUTE) if base is not None else None
+            identifier = get_value(self._styles[identifier], "w:basedOn", "")
         return value
 
     def _get_style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
@@ -235,11 +233,8 @@ class DocxBody:
 
         ``path`` leads to the style of a paragraph (default) or of a run, a stretch of text in it.
         """
-        style = element.find(path, nsmap)
-        if style is None or style.get(_VALUE_ATTRIBUTE) not in self._styles:
-            return ""
-        name = self._styles[style.get(_VALUE_ATTRIBUTE)].find("w:name", nsmap)
-        return (name.get(_VALUE_ATTRIBUTE) or "").lower() if name is not None else ""
+        style = self._styles.get(get_value(element, path, ""))
+        return "" if style is None else get_value(style, "w:name", "").lower()
 
     def _get_heading_level(self, element: Any, style: str) -> int | None:
         """Return the heading level of a paragraph: 0 for the title, 1 to 9 for headings, None for other paragraphs.
@@ -273,9 +268,7 @@ class DocxBody:
         if level_element is not None:
             level = min(MAX_LEVEL, int(level_element.get(_VALUE_ATTRIBUTE)))
         else:
-            style_element = element.find("w:pPr/w:pStyle", nsmap)
-            style_id = "" if style_element is None else style_element.get(_VALUE_ATTRIBUTE)
-            level = self._numbering.find_level(list_id, style_id)
+            level = self._numbering.find_level(list_id, get_value(element, "w:pPr/w:pStyle", ""))
         default_format = "decimal" if style_match is not None and style_match["kind"] == "number" else "bullet"
         label = self._numbering.number_paragraph(list_id, level, default_format)
         # The style can be deeper than the numbering: items of the style "List Bullet 2" are on the second level.

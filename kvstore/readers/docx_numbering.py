@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from docx.oxml.ns import nsmap, qn
 
-from .list_numbers import format_list_number
+from .list_numbers import format_list_number, parse_list_number
 
 _VALUE_ATTRIBUTE, _LEVEL_ATTRIBUTE = qn("w:val"), qn("w:ilvl")
 #: The highest level of a list (17.9.6).
@@ -50,26 +50,28 @@ class ListNumbering:
         styled_levels: dict[str, dict[str, int]] = {}  # the level for paragraphs of a style, by definition
         for definition in () if numbering is None else numbering.iter(qn("w:abstractNum")):
             definition_id = definition.get(qn("w:abstractNumId"))
-            elements = [(_parse_number(level.get(_LEVEL_ATTRIBUTE)), level) for level in definition.iter(qn("w:lvl"))]
+            elements = [
+                (parse_list_number(level.get(_LEVEL_ATTRIBUTE), 0), level) for level in definition.iter(qn("w:lvl"))
+            ]
             levels[definition_id] = {index: _read_level(index, level) for index, level in elements}
-            styled_levels[definition_id] = {_get_value(level, "w:pStyle", ""): index for index, level in elements}
+            styled_levels[definition_id] = {get_value(level, "w:pStyle", ""): index for index, level in elements}
         self._levels: dict[str, dict[int, ListLevel]] = {}  # of each list
         self._styled_levels: dict[str, dict[str, int]] = {}  # of each list
         self._definition_ids: dict[str, str] = {}  # by list
         self._restarts: dict[tuple[str, int], int] = {}  # by list and level
         for list_element in () if numbering is None else numbering.iter(qn("w:num")):
-            list_id, definition_id = list_element.get(qn("w:numId")), _get_value(list_element, "w:abstractNumId", "")
+            list_id, definition_id = list_element.get(qn("w:numId")), get_value(list_element, "w:abstractNumId", "")
             self._definition_ids[list_id] = definition_id
             self._levels[list_id] = dict(levels.get(definition_id, {}))
             self._styled_levels[list_id] = styled_levels.get(definition_id, {})
             for override in list_element.iterfind("w:lvlOverride", nsmap):
-                level = _parse_number(override.get(_LEVEL_ATTRIBUTE))
+                level = parse_list_number(override.get(_LEVEL_ATTRIBUTE), 0)
                 level_element = override.find("w:lvl", nsmap)
                 if level_element is not None:
                     self._levels[list_id][level] = _read_level(level, level_element)
-                start = _get_value(override, "w:startOverride", "")
+                start = get_value(override, "w:startOverride", "")
                 if start:
-                    self._restarts[list_id, level] = _parse_number(start)
+                    self._restarts[list_id, level] = parse_list_number(start, 0)
         self._counters: defaultdict[str, dict[int, int]] = defaultdict(dict)  # by definition and level
 
     def find_level(self, list_id: str, style_id: str) -> int:
@@ -109,20 +111,15 @@ def _read_level(index: int, level: Any) -> ListLevel:
     """Return the format of a level, given its ``w:lvl`` element and its number ``index``, from 0 (17.9.6)."""
     legal = level.find("w:isLgl", nsmap)
     return ListLevel(
-        format=_get_value(level, "w:numFmt", "decimal"),
-        text=_get_value(level, "w:lvlText", ""),
-        start=_parse_number(_get_value(level, "w:start", "0")),
-        restart_level=_parse_number(_get_value(level, "w:lvlRestart", str(index))),
+        format=get_value(level, "w:numFmt", "decimal"),
+        text=get_value(level, "w:lvlText", ""),
+        start=parse_list_number(get_value(level, "w:start", ""), 0),
+        restart_level=parse_list_number(get_value(level, "w:lvlRestart", str(index)), 0),
         is_legal=legal is not None and legal.get(_VALUE_ATTRIBUTE) not in _OFF_VALUES,
     )
 
 
-def _get_value(element: Any, path: str, default: str) -> str:
+def get_value(element: Any, path: str, default: str) -> str:
     """Return the ``w:val`` attribute of the element at ``path`` below another, or ``default`` without it."""
     child = element.find(path, nsmap)
     return default if child is None else child.get(_VALUE_ATTRIBUTE, default)
-
-
-def _parse_number(text: str | None) -> int:
-    """Return a number in digits; 0 for any other text, or for None."""
-    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else 0

@@ -24,6 +24,7 @@ from .markdown_blocks import (
     make_paragraph,
     make_table,
     prepend_label,
+    prepend_term,
 )
 
 #: The mark of a footnote or citation that is alone on its line or in its cell.
@@ -180,8 +181,7 @@ class HtmlList:
         if not terms or self.in_toc:  # the terms of a table of contents are entries, which get no colon
             self.add_item([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
             return
-        label = terms if terms.endswith(":") or not blocks else terms + ":"
-        self.add_item(prepend_label(label, blocks))
+        self.add_item(prepend_term(terms, blocks))
 
     def add_undefined_terms(self) -> None:
         """Add each of the pending ``terms`` as an item without a definition, and clear them."""

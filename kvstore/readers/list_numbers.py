@@ -40,3 +40,8 @@ def format_list_number(number: int, number_format: str) -> str:
             number %= value
         return digits if number_format == "lowerRoman" else digits.upper()
     return f"{number:02}" if number_format == "decimalZero" else str(number)
+
+
+def parse_list_number(text: str | None, default: int) -> int:
+    """Return the number in an attribute, which is in digits, or ``default`` for None and any other text."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else default

@@ -386,9 +386,7 @@ def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     """
     if not term:
         return blocks
-    if blocks and blocks[0].kind == "paragraph":
-        return [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {blocks[0].text}"), *blocks[1:]]
-    return [MarkdownBlock("paragraph", f"{term.removesuffix(':')}:" if blocks else term), *blocks]
+    return prepend_label(f"{term.removesuffix(':')}:" if blocks else term, blocks)
 
 
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:

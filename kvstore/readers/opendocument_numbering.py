@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from .list_numbers import format_list_number
+from .list_numbers import format_list_number, parse_list_number
 from .opendocument import STYLE, TEXT
 
 #: The number formats of :mod:`.list_numbers` by those of OpenDocument.
@@ -52,12 +52,12 @@ class OpenDocumentNumbering:
             if number_format in ("a", "A") and level.get(f"{STYLE}num-letter-sync") == "true":  # aa, bb
                 number_format = "lowerLetter" if number_format == "a" else "upperLetter"
             if number_format:
-                self._levels[name, _parse_number(level.get(f"{TEXT}level"), 1)] = _NumberedLevel(
+                self._levels[name, parse_list_number(level.get(f"{TEXT}level"), 1)] = _NumberedLevel(
                     number_format=_FORMATS.get(number_format, number_format),
                     prefix=level.get(f"{STYLE}num-prefix") or "",
                     suffix=level.get(f"{STYLE}num-suffix") or "",
-                    num_shown=_parse_number(level.get(f"{TEXT}display-levels"), 1),
-                    start=_parse_number(level.get(f"{TEXT}start-value"), 1),
+                    num_shown=parse_list_number(level.get(f"{TEXT}display-levels"), 1),
+                    start=parse_list_number(level.get(f"{TEXT}start-value"), 1),
                 )
 
     def begin_list(self, element: Element, style: str, level: int) -> None:
@@ -85,7 +85,7 @@ class OpenDocumentNumbering:
         if level_format is None:
             return ""
         next_number = counters.get(level, level_format.start - 1) + 1
-        counters[level] = _parse_number(start_value, next_number)
+        counters[level] = parse_list_number(start_value, next_number)
         numbers = []
         for shown_level in range(max(1, level - level_format.num_shown + 1), level + 1):
             shown_format = self._levels.get((style, shown_level))
@@ -93,8 +93,3 @@ class OpenDocumentNumbering:
                 number = counters.get(shown_level, shown_format.start)
                 numbers.append(format_list_number(number, shown_format.number_format))
         return f"{level_format.prefix}{'.'.join(numbers)}{level_format.suffix}".strip()
-
-
-def _parse_number(text: str | None, default: int) -> int:
-    """Return a number in digits, or ``default`` for None and any other text."""
-    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else default

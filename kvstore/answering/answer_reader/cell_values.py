@@ -165,7 +165,7 @@ def _rewrite_dates(cells: Mapping[int, str | None]) -> Mapping[int, str | None]:
 
 
 def _parse_value(cell: str) -> _CellValue | None:
-    """Return the value with which a cell begins, or None if there is none.
+    """Return the value with which a cell begins, or None if it begins with no value.
 
     >>> _parse_value("1 h 30 min").number, _parse_value("$1.2 million").number, _parse_value("1.250,50 €").number
     (5400.0, 1200000.0, 1250.5)
