@@ -256,6 +256,7 @@ def test_an_unauthorized_request_is_refused(
 def test_a_click_on_a_name_shows_its_surroundings(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
     watched = open_page()
     page = visit(watched, served, "/entity/Tolland")
+    page.wait_for_selector("#network[data-names]")
     before = int(page.get_attribute("#network", "data-names"))
     middle = page.evaluate("kvstoreNetwork.nodes('.middle').renderedPosition()")
     for _ in range(12):
@@ -303,7 +304,8 @@ def test_a_point_shows_its_label(open_page: Callable[..., WatchedPage], served: 
         page.keyboard.press("-")
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
-        page.wait_for_load_state("networkidle")
+    page.wait_for_selector("#point a[href^='/doc/']")
+    assert page.text_content("#point .excerpt")
     first = page.locator(".legend button").first
     first.click()
     assert first.get_attribute("aria-pressed") == "true" and watched.wrong == []
@@ -323,7 +325,7 @@ def test_without_javascript_all_but_the_pictures_works(
     page = visit(watched, served, "/")
     page.fill("input[name=q]", "Who built the Marl siren?")
     page.press("input[name=q]", "Enter")
-    page.wait_for_load_state()
+    page.wait_for_url("**/ask?q=**")
     assert "Agnes Marl" in page.text_content("main")
 
 
@@ -381,8 +383,9 @@ def test_back_restores_the_filter_with_its_documents(
         page.fill("input[name=q]", text)
         page.wait_for_url(f"**q={text}**")
     page.go_back()
-    page.wait_for_url("**q=siren**")
-    page.wait_for_load_state("networkidle")
+    # The address changes before the page is loaded again.
+    page.wait_for_selector("input[name=q][value=siren]")
+    page.wait_for_load_state()
     assert page.input_value("input[name=q]") == "siren" and "Siren broken" in page.text_content("#found")
     assert watched.wrong == []
 
@@ -476,6 +479,7 @@ def test_the_picture_of_a_name_is_filtered_pinned_and_saved(
 ) -> None:
     watched = open_page()
     page = visit(watched, served, "/entity/Tolland")
+    page.wait_for_selector("#network[data-shown]")
     everything = int(page.get_attribute("#network", "data-shown"))
     page.uncheck("[data-kind=passages]")
     fewer = int(page.get_attribute("#network", "data-shown"))
@@ -506,6 +510,7 @@ def test_the_picture_of_a_name_is_filtered_pinned_and_saved(
     assert pinned == [{"x": 40, "y": 50}] and page.evaluate("kvstoreNetwork.nodes('.pinned').length") == 0
     page.select_option("#depth", "2")
     page.wait_for_url("**depth=2**")
+    page.wait_for_selector("#network[data-shown]")
     assert int(page.get_attribute("#network", "data-names")) > 25 and watched.wrong == []
 
 
