@@ -263,7 +263,8 @@ class AnswerType:
         For the type ``meaning``, the text must begin with the subject, as a definition does. False for ``thing``.
         """
         if self.name == "meaning":
-            return self._begins_with_subject(text)
+            first_words = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
+            return self.subject.issubset(first_words)
         if self.name == "number" and any(f"{noun}s" in self.words for noun in _ONE_PATTERN.findall(text.lower())):
             return True
         pattern = _TYPE_PATTERNS.get(self.name)
@@ -284,11 +285,6 @@ class AnswerType:
         matches = (match.group().lower() for match in pattern.finditer(remove_long_runs(text)))
         matched_words = (word for matched_text in matches for word in _WORD_PATTERN.findall(matched_text))
         return any(word not in self.words and word not in function_words for word in matched_words)
-
-    def _begins_with_subject(self, text: str) -> bool:
-        """True if the first words of a text contain all words of the subject, as the first words of a definition do."""
-        first_words = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
-        return self.subject.issubset(first_words)
 
 
 @dataclass(frozen=True, slots=True)

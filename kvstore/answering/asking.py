@@ -148,15 +148,7 @@ class Asker:
                 overview = build_overview(evidence, query.state, include_all=include_all, max_words=max_words)
 
         inputs = _AnswerInputs(
-            strategy=strategy,
-            clauses=clauses,
-            query=query,
-            evidence=evidence,
-            scored_passages=scored_passages,
-            reader_result=reader_result,
-            confidence=confidence,
-            overview=overview,
-            max_words=max_words,
+            strategy, clauses, query, evidence, scored_passages, reader_result, confidence, overview, max_words
         )
         return evidence, self._generate_answer(inputs, language_model)
 

@@ -290,7 +290,8 @@ def estimate_confidence(
         missing_form = find_missing_answer_type(
             answer_type,
             passages,
-            [*map(_join_content, hits), *context],
+            # A date in the file name or title of a hit does not answer.
+            [*(f"{hit.heading} {hit.text}" for hit in hits), *context],
             coverages,
             names=list(question_terms.names),
             function_words=function_words,
@@ -309,11 +310,6 @@ def _join_texts(hit: Hit) -> str:
     """Return the file name, the title, the headings and the text of a hit, without the number of a row in the file."""
     file_name = _ROW_NUMBER_PATTERN.sub("", PurePosixPath(hit.document).name)
     return f"{file_name} {hit.title or ''} {hit.heading} {hit.text}"
-
-
-def _join_content(hit: Hit) -> str:
-    """Return the headings and the text of a hit, which can answer. A date in its file name or title does not."""
-    return f"{hit.heading} {hit.text}"
 
 
 def _is_paragraph_missing(question: str, hits: Sequence[Hit], context: Sequence[str]) -> bool:
@@ -380,22 +376,19 @@ def _to_probability(logit: float) -> float:
 def _compute_cosine_signals(query: Query, hits: Sequence[Hit], scored_passages: ScoredPassages) -> dict[str, float]:
     """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence`, by name. There must be a hit.
 
-    The cosine of the best sentence of ``scored_passages`` is 0 if no sentence can be chosen.
+    The cosine of a hit is the highest of its chunks, at least 0. That of the best sentence of ``scored_passages`` is 0
+    if no sentence can be chosen.
     """
-    best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
-    return {
-        "similarity": scored_passages.snippet_scores.best_cosine or best_cosines[0],
-        "nearby": math.fsum(best_cosines) / len(best_cosines),
-    }
-
-
-def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
-    """Return for each hit the highest cosine of its chunks with the question, at least 0."""
     hit_chunks = [list(dict.fromkeys(chunk for chunk, _ in iter_spans(hit, query.state))) for hit in hits]
     chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)
     # One call for the chunks of all hits, whose cosines are then taken from the iterator hit by hit.
     cosines = iter(compute_cosines(query.state, chunk_ids, query.vector).tolist())
-    return [max(0.0, *islice(cosines, len(chunks))) for chunks in hit_chunks]
+    hit_cosines = [max(0.0, *islice(cosines, len(chunks))) for chunks in hit_chunks]
+    best_cosines = sorted(hit_cosines, reverse=True)[:_NUM_NEARBY]
+    return {
+        "similarity": scored_passages.snippet_scores.best_cosine or best_cosines[0],
+        "nearby": math.fsum(best_cosines) / len(best_cosines),
+    }
 
 
 class _QuestionTerms(NamedTuple):

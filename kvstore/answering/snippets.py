@@ -284,15 +284,15 @@ def split_code(block: PassageBlock) -> Iterator[Snippet]:
     lines = _read_code_lines(block)
     margin = min((line.indent for line in lines if line.text.strip()), default=0)
     for index, piece in enumerate(_group_code_lines(lines)):
-        snippet = Snippet(
+        yield Snippet(
             start=max(block.start, piece[0].start),
             end=piece[-1].end,
             text="\n".join(line.text[margin:] for line in piece),
             kind="code",
             block_index=block.block_index,
+            needs_previous=index == 0,
+            is_selectable=False,
         )
-        snippet.is_selectable, snippet.needs_previous = False, index == 0
-        yield snippet
 
 
 class _CodeLine(NamedTuple):
@@ -367,16 +367,14 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
                 for name, cell in zip(names, cells, strict=False)
                 if cell
             ]
-            has_empty_header = bool(header) and not any(header)
-            if len(fields) == 2 and has_empty_header:  # each row has the name and the value of a property
+            if len(fields) == 2 and header and not any(header):  # each row has the name and the value of a property
                 fields = [f"{fields[0].removesuffix(':')}: {fields[1]}"]
             # If its first cell is empty, the header lists the things that the rows compare, and not the columns' names.
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
             empty_columns = [name for name, cell in zip_longest(names, cells) if name and not cell]
-            row_end = offset + len(line.rstrip())
             yield Snippet(
                 start=offset,
-                end=row_end,
+                end=offset + len(line.rstrip()),
                 text="; ".join(fields),
                 kind="table",
                 block_index=block.block_index,
@@ -405,15 +403,13 @@ def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_
             entry = block.text[first:offset]
             displayed_text = strip_item_marker(render_inline(entry.strip()))
             if displayed_text:
-                is_question = _is_question_message(displayed_text)
-                entry_end = first + len(entry.rstrip())
                 yield Snippet(
                     start=first,
-                    end=entry_end,
+                    end=first + len(entry.rstrip()),
                     text=displayed_text,
                     kind="table",
                     block_index=block.block_index,
-                    is_question=is_question,
+                    is_question=_is_question_message(displayed_text),
                 )
             first = offset
         offset += len(line)
@@ -433,15 +429,13 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
     text, start, end, block_index = block
     for field_start, next_start in split_mail_fields(text, start, end):
         displayed_text = render_inline(text[field_start:next_start])
-        is_subject = displayed_text.lower().startswith("subject:")
-        field_end = field_start + len(text[field_start:next_start].rstrip())
         yield Snippet(
             start=field_start,
-            end=field_end,
+            end=field_start + len(text[field_start:next_start].rstrip()),
             text=displayed_text,
             kind="table",
             block_index=block_index,
-            is_selectable=not is_subject,
+            is_selectable=not displayed_text.lower().startswith("subject:"),
         )
 
 
@@ -463,13 +457,16 @@ def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet
     """
     match = _RELEASE_PATTERN.fullmatch(heading)
     if match is not None:
-        _, start, end, block_index = block
-        snippet = Snippet(
-            start=start, end=end, text=heading, kind="table", block_index=block_index, is_selectable=False
+        yield Snippet(
+            start=block.start,
+            end=block.end,
+            text=heading,
+            kind="table",
+            block_index=block.block_index,
+            is_selectable=False,
+            num_words=2,  # the version and the date
+            release=Release(match["version"], match["date"]),
         )
-        snippet.num_words = 2  # the version and the date
-        snippet.release = Release(match["version"], match["date"])
-        yield snippet
 
 
 def truncate_snippet(text: str) -> str:

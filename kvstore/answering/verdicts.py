@@ -140,7 +140,8 @@ def _find_shared_terms(
     Returns an empty set if a term is neither in the sentence nor in ``context``, its title and heading. The words in
     ``optional_terms`` can be missing.
     """
-    terms = _list_required_terms(question, optional_terms, stem)
+    terms = set(list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem))  # numbers are compared separately
+    terms.difference_update(list_content_terms(optional_terms, stem))
     shared_terms = terms & set(list_content_terms(sentence, stem))
     missing_terms = terms - shared_terms - set(list_content_terms(context, stem))
     return set() if missing_terms else shared_terms
@@ -175,12 +176,6 @@ def split_stated_verdict(text: str) -> tuple[Verdict | None, str]:
 def find_names(text: str) -> list[str]:
     """Return the capitalized words of a text in order, except its first word, as an approximation of its names."""
     return _NAME_PATTERN.findall(text)
-
-
-def _list_required_terms(question: str, optional_terms: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the terms of a question, without those of its numbers and of the words in ``optional_terms``."""
-    terms = list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem)
-    return set(terms).difference(list_content_terms(optional_terms, stem))
 
 
 def _is_as_strict(question: str, sentence: str) -> bool:

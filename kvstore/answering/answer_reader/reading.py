@@ -17,16 +17,13 @@ from ...text.patterns import compile_lazily
 from ...text.words import list_content_terms, list_terms
 from ..answer_span import Verdict
 from ..answer_types import detect_answer_type, find_contrasts, is_contrary
-from ..excerpts import (
-    SnippetPosition,
-    get_snippet,
-)
+from ..excerpts import SnippetPosition, get_snippet
 from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
-from .reader import AnswerReader, ReaderOutput
+from .reader import AnswerReader
 from .superlatives import ComparedDocument
 from .windows import Window, build_context_text, select_windows
 
@@ -204,6 +201,11 @@ def read_passages(
     best = candidates[0]
     verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
     best_window = next(window for window in windows if window.position == best.position)
+    context_text = build_context_text(best_window, passages)
+    logit_in_context = best.logit
+    if context_text is not None:
+        (context_output,) = reader.read(question, [context_text])
+        logit_in_context = (best.logit + context_output.logit) / 2
     opens_topic_document = _opens_document_about(passages, best.position, subject_terms, scorer)
     return ReaderResult(
         passages,
@@ -211,7 +213,7 @@ def read_passages(
         rule_scores,
         verdict,
         may_be_chain,
-        logit_in_context=_compute_logit_in_context(reader, question, best, build_context_text(best_window, passages)),
+        logit_in_context,
         lacks_topic_opening=topic is not None and not opens_topic_document,
     )
 
@@ -241,17 +243,23 @@ def _read_candidates(
         if not passage.title:  # the file name can name the subject
             covering_text += f" {passage.document}"
         opens_document = _opens_document_about(passages, window.position, subject_terms, scorer)
+        logit = max(output.logit, opening_logit) if opens_document else output.logit
+        rule_score = _compute_rule_score(window, windows, passages, rule_scores)
+        cannot_answer = window.lacks_answer_type or window.is_ruled_out
         candidates.append(
-            _build_candidate(
-                window,
-                output,
-                _compute_rule_score(window, windows, passages, rule_scores),
-                logit=max(output.logit, opening_logit) if opens_document else output.logit,
+            AnswerCandidate(
+                window.position,
+                _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * cannot_answer,
+                logit,
+                rule_score,
+                window.lacks_answer_type,
+                answer=window.text[output.start : output.end],
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=window.is_ruled_out
                 or (bool(contrasts) and is_contrary(contrasts, window.text))
                 or (bool(years) and _is_about_other_year(years, window, passage))
                 or _is_single_value(question, window.text, get_snippet(passages, window.position)),
+                compared_text=window.text if window.is_selected else "",
             )
         )
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.position))
@@ -294,43 +302,6 @@ def _compute_rule_score(
     table = identify_table(window)
     rivals = (other for other in windows if other.is_ruled_out and identify_table(other) == table)
     return max([score, *(rule_scores.scores[rival.position] for rival in rivals)])
-
-
-def _compute_logit_in_context(
-    reader: AnswerReader, question: str, candidate: AnswerCandidate, context_text: str | None
-) -> float:
-    """Return the mean of a candidate's logits without and with the sentence before its snippet.
-
-    ``context_text`` is the candidate's window with that sentence inserted. If it is None, there is no such sentence,
-    and the result is the candidate's logit.
-    """
-    if context_text is None:
-        return candidate.logit
-    (context_output,) = reader.read(question, [context_text])
-    return (candidate.logit + context_output.logit) / 2
-
-
-def _build_candidate(
-    window: Window, output: ReaderOutput, rule_score: float, *, logit: float, coverage: float, is_contrary: bool
-) -> AnswerCandidate:
-    """Return the candidate for a window that was read, with its score and the words that answer.
-
-    ``output`` is the output of the network, and ``logit`` its logit (log-odds that the snippet answers) after
-    corrections. The other arguments are fields of the result.
-    """
-    cannot_answer = window.lacks_answer_type or window.is_ruled_out
-    score = _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * cannot_answer
-    return AnswerCandidate(
-        window.position,
-        score,
-        logit,
-        rule_score,
-        window.lacks_answer_type,
-        answer=window.text[output.start : output.end],
-        coverage=coverage,
-        is_contrary=is_contrary,
-        compared_text=window.text if window.is_selected else "",
-    )
 
 
 def _opens_document_about(

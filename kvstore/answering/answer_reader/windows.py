@@ -143,32 +143,29 @@ class _CandidateEstimator:
         self._answer_type = answer_type
         self._passages = passages
         self._scorer = scorer
-        self._quality = find_quality(scorer.question)  # such as "weight" for "how heavy"
+        question = scorer.question
+        self._quality = find_quality(question)  # such as "weight" for "how heavy"
         self._title_terms = [
             scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
         ]
-        question = scorer.question
         #: The words of the quantities in the question, which a row with a range that includes them need not have.
         self.quantity_words = {
             word
             for quantity in find_quantities(question)
             for word in segment_words(question[quantity.start : quantity.end])
         }
-        #: The identifiers in the question that also occur in a table row of a hit.
-        self._row_identifiers = _find_identifiers(scorer.question)
-        if self._row_identifiers:
-            rows = (
-                snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
-            )
-            self._row_identifiers &= set().union(*map(_find_identifiers, rows))
-        #: The words of each name in the question that also occurs in a table row of a hit.
-        names = [set(name.words) for name in find_question_names(scorer.question, scorer.language)]
-        row_words = [
-            set(segment_words(snippet.labeled_text))
-            for passage in (passages if names else ())
+        identifiers = _find_identifiers(question)
+        names = [set(name.words) for name in find_question_names(question, scorer.language)]
+        rows = [
+            snippet
+            for passage in (passages if identifiers or names else ())
             for snippet in passage.snippets
             if snippet.hit and _is_row(snippet)
         ]
+        #: The identifiers in the question that also occur in a table row of a hit.
+        self._row_identifiers = identifiers & set().union(*(_find_identifiers(row.text) for row in rows))
+        #: The words of each name in the question that also occurs in a table row of a hit.
+        row_words = [set(segment_words(row.labeled_text)) for row in (rows if names else ())]
         self._row_names = [name for name in names if any(map(name.issubset, row_words))]
         self._name_words = set().union(*names)
 
