@@ -119,7 +119,9 @@ class Changes:
         self._introduce_names(pending, names)
         ids = self._write_names(names, linker)
         self._write_new(pending, ids, context, names)
-        self._count_tree_links(linker)
+        # In trees with many changes, the accepted edges between entities are decided only now.
+        for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
+            linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
         self._update_structures(linker)
         # Most terms occur in every batch. So while linking is deferred, postings are buffered across batches, and
         # written only when a flush is due.
@@ -146,14 +148,6 @@ class Changes:
             self._contents.replace_parts(key, parts)
         for file in pending.files:
             IngestedFileWriter(self._view).put(file, self.documents)
-
-    def _count_tree_links(self, linker: Linker) -> None:
-        """Report the changed numbers of accepted tree edges between entities to ``linker``, as links of entities.
-
-        In trees with many changes, the accepted edges are decided only now.
-        """
-        for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
-            linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
 
     def _change_metadata(self, key: str, change: MetadataChange, linker: Linker) -> None:
         """Replace the metadata of a stored document, and report the change to the derived structures.

@@ -332,7 +332,11 @@ class ModelExtraction:
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
         selected_passages = self._select_within_budget(unwritten_passages, scores, token_budget, overhead)
         score_by_digest = {passage.digest: score for passage, score in zip(unwritten_passages, scores, strict=True)}
-        groups = self._group_by_score(selected_passages, score_by_digest)
+        # One group for each request; the group that has the highest score is first.
+        groups = sorted(
+            self._group_passages(selected_passages),
+            key=lambda group: -max(score_by_digest[passage.digest] for passage in group),
+        )
         # A text is stored in every document that contains its passage.
         num_unwritten = sum(len(passage.document_keys) for passage in unwritten_passages)
         num_to_write = sum(len(passage.document_keys) for passage in selected_passages)
@@ -421,13 +425,6 @@ class ModelExtraction:
             groups[-1].append(passage)
             num_tokens += passage.tokens
         return groups
-
-    def _group_by_score(
-        self, passages: Iterable[_DistinctPassage], score_by_digest: Mapping[bytes, float]
-    ) -> list[list[_DistinctPassage]]:
-        """Return passages in groups, one for each request; the group that has the highest score is first."""
-        groups = self._group_passages(passages)
-        return sorted(groups, key=lambda group: -max(score_by_digest[passage.digest] for passage in group))
 
     def _estimate_cost(self, passages: Sequence[_DistinctPassage], overhead: int) -> int:
         """Return the estimated tokens of the requests for these passages, each with ``overhead`` further tokens."""

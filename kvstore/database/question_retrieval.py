@@ -89,7 +89,11 @@ def prepare_query(
     parsed_options = _parse_options(strategy, options or {}, as_segments=bool(as_segments))
     if reranker is not None and parsed_options.reranker not in (None, reranker):
         raise InputError(f"reranker is {reranker!r} and, in options, {parsed_options.reranker!r}; leave one out")
-    _require_index(state, strategy)
+    missing_index = _find_missing_index(state, strategy)
+    if missing_index is not None:
+        raise InputError(
+            f"strategy {strategy.name} needs the index {missing_index}; create it with: CREATE INDEX {missing_index};"
+        )
     accepts_vector = allow_empty and strategy.name != "lexical"
     if not question.strip() and not (accepts_vector and vector is not None):
         raise InputError(f"the question is empty; enter a question{' or pass a vector' if accepts_vector else ''}")
@@ -112,15 +116,6 @@ def prepare_query(
         _restrict_documents(query, where, parameters)
     _respell_question(query)
     return strategy, query
-
-
-def _require_index(state: State, strategy: Strategy) -> None:
-    """Raise InputError if the store lacks an index that the strategy needs."""
-    index_name = _find_missing_index(state, strategy)
-    if index_name is not None:
-        raise InputError(
-            f"strategy {strategy.name} needs the index {index_name}; create it with: CREATE INDEX {index_name};"
-        )
 
 
 def _check_limits(top: int | None, depth: int | None, within: int | None) -> None:

@@ -23,7 +23,7 @@ from ..registry.sql_table import (
 from ..registry.table_reader import TableReader
 from ..storage.records import U64
 from ..structures import tables
-from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, DocumentRecord, build_heading_path
+from ..structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS, build_heading_path
 
 
 def _scan_document_range(reader: TableReader, low_key: str | None, high_key: str | None) -> TableRows:
@@ -76,14 +76,6 @@ def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
     return reader.get_document(record.document).key
 
 
-def _get_valid_origin(record: DocumentRecord) -> str | None:
-    """Return the origin of a document, the folder that it was ingested from, as valid text for SQLite, or None.
-
-    Bytes in the name that are not valid text become question marks.
-    """
-    return record.origin and record.origin.encode(errors="replace").decode()
-
-
 def _get_language(reader: TableReader, document: int) -> str | None:
     """Return the code of a document's language, or None if it is unknown."""
     from ..derived.metadata_index.metadata_structure import METADATA
@@ -103,7 +95,11 @@ DOCUMENTS = SqlTable(
         "bytes": ("INTEGER", lambda reader, row, record: record.size),
         "chunks": ("INTEGER", lambda reader, row, record: record.chunk_count),
         "changed": ("TEXT", lambda reader, row, record: record.changed),
-        "origin": ("TEXT", lambda reader, row, record: _get_valid_origin(record)),
+        # Bytes in the name of a folder that are not valid text become question marks.
+        "origin": (
+            "TEXT",
+            lambda reader, row, record: record.origin and record.origin.encode(errors="replace").decode(),
+        ),
         "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
     },
     scan=lambda reader: reader.iter_ids(tables.DOCUMENTS),

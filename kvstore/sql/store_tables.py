@@ -339,11 +339,6 @@ def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
             yield document, index
 
 
-def _iter_document_triples(reader: TableReader, key: str) -> TableRows:
-    """Yield (document, index of the triple in it) for the triples of the document with this key."""
-    return _iter_triples(reader, iter_optional(reader.find_document(key)))
-
-
 def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     """Yield (document, index) for all triples of each document with a triple about ``name``. SQLite selects among them.
 
@@ -378,7 +373,7 @@ TRIPLES = SqlTable(
     load=_load_triple,
     get_rowid=hash_row,
     equality_lookups={
-        "document": _iter_document_triples,
+        "document": lambda reader, key: _iter_triples(reader, iter_optional(reader.find_document(key))),
         "subject": _iter_entity_triples,
         "object": _iter_entity_triples,
     },

@@ -68,7 +68,7 @@ def _make_environment() -> Any:
         "count_of": format_count,
         "size": _format_size,
         "when": _format_time,
-        "percent": _format_percent,
+        "percent": "{:.0%}".format,
     }
     return environment
 
@@ -94,11 +94,6 @@ def _format_size(num_bytes: int) -> str:
     if unit == "bytes":
         return f"{num_bytes} bytes"
     return f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"  # .3g would be 1e+03 from 999.5 on
-
-
-def _format_percent(fraction: float) -> str:
-    """Format a fraction from 0 to 1 as a percentage without decimals."""
-    return f"{100 * fraction:.0f}%"
 
 
 def _format_time(moment: str, now: datetime | None = None) -> str:

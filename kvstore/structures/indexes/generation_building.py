@@ -171,8 +171,10 @@ class GenerationBuilder(IndexFiller):
         if answer is None:
             return False
         answer = add_vector(answer, self._embed([get_embedded_text(answer)])[0])
-        put_text = partial(_put_text, task.digest, index_kind.name, model.model.name, answer)
-        self._environment.write_with_growth(put_text)
+        model_name = model.model.name
+        self._environment.write_with_growth(
+            lambda view: WrittenTextWriter(view).put(task.digest, index_kind.name, model_name, answer)
+        )
         return True
 
     def _request_text(
@@ -397,11 +399,6 @@ def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) 
 def _remove_keys(table: str, keys: Sequence[bytes], view: WriteView) -> None:
     """Remove the records with these keys from a table."""
     view.change_many(table, dict.fromkeys(keys))  # a value of None removes the record
-
-
-def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:
-    """Store the text (``value``, plain data) that a language model wrote for the task with this digest."""
-    WrittenTextWriter(view).put(digest, kind, model, value)
 
 
 def _list_writing_tasks(index_kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:

@@ -35,7 +35,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...derived.passage_graph.edges import Degrees
 from ...derived.passage_graph.walk import (
     Spread,
     compute_spreads,
@@ -115,11 +114,7 @@ class AdaptiveStrategy:
         """
         # The names in the question and the numbers of their chunks are read in the two rounds of hybrid search.
         dense, (names,) = search_by_vector(query, [RecognitionRequest(query.question, capitalized_only=True)])
-        name_requests = [
-            make_degree_request(names),
-            make_all_words_request(names, query.stem),
-            HasTriplesRequest(),
-        ]
+        name_requests = [make_degree_request(names), make_all_words_request(names, query.stem), HasTriplesRequest()]
         lexical, (degrees, all_words_counts, has_triples) = search_by_words(query, dense, other_requests=name_requests)
         hybrid = combine_searches(query, dense, lexical)
         with query.trace.step("recognize entities") as step:
@@ -134,7 +129,10 @@ class AdaptiveStrategy:
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
             start_degrees = [degree for name, degree in zip(names, degrees, strict=True) if name in start_names]
-            walk_result = _run_walk(query, hybrid, start_names, start_degrees, decomposition)
+            rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
+            walk_result = walk_graph(query, start_names, start_degrees, decomposition, rankings)
+            if walk_result is not None and not len(walk_result.chunks):  # it reaches no chunk that the query allows
+                walk_result = None
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
             chunks, scores = _merge_scores(hybrid, walk_result, weight)
@@ -163,23 +161,6 @@ class AdaptiveStrategy:
             if language not in (None, "english"):
                 return _MAX_FOREIGN_WALK_WEIGHT
         return option(query, self, "walk")
-
-
-def _run_walk(
-    query: Query,
-    hybrid: HybridResult,
-    names: Sequence[QuestionEntity],
-    degrees: Sequence[Degrees],
-    decomposition: Decomposition,
-) -> WalkResult | None:
-    """Score chunks by a graph walk (PageRank) from a question's names and the best chunks of vector and word search.
-
-    ``hybrid`` is the result of both searches, ``degrees`` has the number of chunks of each name, and ``decomposition``
-    the remainder of the question without its names. Returns None if the walk reaches no chunk that the query allows.
-    """
-    rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
-    walk_result = walk_graph(query, names, degrees, decomposition, rankings)
-    return walk_result if walk_result is not None and len(walk_result.chunks) else None
 
 
 def _select_start_names(

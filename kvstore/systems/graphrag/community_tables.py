@@ -38,8 +38,7 @@ def get_community_text(state: State, communities: Communities, community: int) -
     if model_text is not None:
         findings = (finding["explanation"] for finding in model_text.value["findings"])
         return "\n".join((model_text.value["summary"], *findings))
-    spans = communities.list_summary_spans(community)
-    pieces = (state.documents.read_text_slice(span.document, span.start, span.end) for span in spans)
+    pieces = map(communities.read_text, communities.list_summary_spans(community))
     return " ".join(map(format_summary_sentence, pieces))
 
 
@@ -208,10 +207,7 @@ def load_community_properties(state: State, key: str) -> Mapping[str, Any]:
         "stale": communities.is_stale(community),
         "written by": None if model_text is None else model_text.model,
         "text": get_community_text(state, communities, community),
-        "findings": [
-            format_summary_sentence(state.documents.read_text_slice(span.document, span.start, span.end))
-            for span in findings
-        ],
+        "findings": [format_summary_sentence(communities.read_text(span)) for span in findings],
     }
 
 

@@ -163,7 +163,7 @@ class StoredTopicTrees:
         for child in self.list_children(topic):
             yield from self.iter_leaves(child)
 
-    def find_leaves(self, chunks: Sequence[int], *, in_related_tree: bool) -> list[list[int]]:
+    def find_leaves(self, chunks: Sequence[int], *, in_related_tree: bool = False) -> list[list[int]]:
         """Return, for each chunk, the leaf topics that contain it in one tree, ascending.
 
         ``in_related_tree`` selects the tree of related content, else that of similar content.

@@ -193,7 +193,7 @@ class Topics:
 
         If a chunk is in several leaf topics, only the ancestors of the first are included.
         """
-        leaves_by_chunk = self._find_leaves(chunks)
+        leaves_by_chunk = self.trees.find_leaves(chunks)
         for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
             if not leaves and chunk in self._topic_by_newer_chunk:  # the chunk is newer than the topics
                 leaves.append(self._topic_by_newer_chunk[chunk])
@@ -430,7 +430,7 @@ class Topics:
         )
         chunk_pairs = zip(self._newer_chunks, nearest_chunks, strict=True)
         pairs = [(chunk, older_chunk) for chunk, older_chunk in chunk_pairs if older_chunk is not None]
-        leaves_by_pair = self._find_leaves([older_chunk for _, older_chunk in pairs])
+        leaves_by_pair = self.trees.find_leaves([older_chunk for _, older_chunk in pairs])
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaves_by_pair, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Vector) -> int | None:
@@ -440,7 +440,9 @@ class Topics:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
             chunks = [chunk for chunk, _ in ranking]
             # A chunk that was added after the build is in no topic.
-            older_chunks = [chunk for chunk, leaves in zip(chunks, self._find_leaves(chunks), strict=True) if leaves]
+            older_chunks = [
+                chunk for chunk, leaves in zip(chunks, self.trees.find_leaves(chunks), strict=True) if leaves
+            ]
             if older_chunks or len(ranking) < count:
                 return older_chunks[0] if older_chunks else None
             count *= _NEIGHBORS_FACTOR
@@ -463,11 +465,9 @@ class Topics:
             is_better = max_products > cosines
             cosines[is_better], chunks[is_better] = max_products[is_better], ids[best[is_better]]
         nearest: list[int] = chunks.tolist()
-        return [chunk if leaves else None for chunk, leaves in zip(nearest, self._find_leaves(nearest), strict=True)]
-
-    def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its leaf topics in the tree of similar content; empty for a newer chunk."""
-        return self.trees.find_leaves(chunks, in_related_tree=False)
+        return [
+            chunk if leaves else None for chunk, leaves in zip(nearest, self.trees.find_leaves(nearest), strict=True)
+        ]
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
