@@ -273,12 +273,7 @@ def open_command_store(
         convert_to_option_errors(*option_errors) if has_options else nullcontext(),
     ):
         return kvstore.open(
-            path,
-            create=create,
-            readonly=readonly,
-            embedder=embedder,
-            settings=settings,
-            lock_timeout=lock_timeout,
+            path, create=create, readonly=readonly, embedder=embedder, settings=settings, lock_timeout=lock_timeout
         )
 
 

@@ -157,10 +157,7 @@ def _run_in_memory() -> int:
 
     # A file system in memory, if the machine has one; a store always has files.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with (
-        TemporaryDirectory(prefix="kvstore-", dir=memory) as folder,
-        click.get_current_context().scope() as context,
-    ):
+    with TemporaryDirectory(prefix="kvstore-", dir=memory) as folder, click.get_current_context().scope() as context:
         report_message(
             "this store is in memory and is deleted when the shell exits; kvstore shell PATH creates a permanent store"
         )
@@ -227,14 +224,10 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 )
 @click.option("--top", type=click.IntRange(1, 10_000), help="Number of search results to base the answer on.")
 @click.option(
-    "--depth",
-    type=click.IntRange(0, 64),
-    help="How many levels of summaries the bridge strategy goes up and down.",
+    "--depth", type=click.IntRange(0, 64), help="How many levels of summaries the bridge strategy goes up and down."
 )
 @click.option(
-    "--model",
-    metavar="NAME",
-    help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL, or no model).",
+    "--model", metavar="NAME", help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL, or no model)."
 )
 @click.option(
     "--where", metavar="CONDITION", help="Use only documents that satisfy this condition, such as \"key LIKE 'hr/%'\"."

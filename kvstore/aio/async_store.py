@@ -396,9 +396,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         return await self._statement_thread.run(self._target.explain, sql, parameters, analyze=analyze)
 
     def ingest_progress(
-        self,
-        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        **options: Unpack[IngestOptions],
+        self, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Unpack[IngestOptions]
     ) -> AwaitableContext[AsyncIngestion]:
         """Ingest files, folders and globs as an async iterator over the progress.
 

@@ -28,15 +28,7 @@ from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, neutralize_citations
-from .excerpts import (
-    Excerpt,
-    SnippetPosition,
-    Stem,
-    get_snippet,
-    put_best_first,
-    render_excerpt,
-    select_excerpts,
-)
+from .excerpts import Excerpt, SnippetPosition, Stem, get_snippet, put_best_first, render_excerpt, select_excerpts
 from .passages import Passage
 from .question_form import find_topic
 from .snippets import Snippet, is_unasked_mail_field
@@ -233,10 +225,7 @@ class _SnippetFeatures:
     """Computes the features of snippets for one question, except the cosines; ``_WEIGHTS`` explains them."""
 
     def __init__(
-        self,
-        scorer: SnippetScorer,
-        passages: Sequence[Passage],
-        snippet_terms: Mapping[SnippetPosition, set[str]],
+        self, scorer: SnippetScorer, passages: Sequence[Passage], snippet_terms: Mapping[SnippetPosition, set[str]]
     ) -> None:
         """Compute the data that does not depend on a snippet, such as the answer type that the question asks for.
 

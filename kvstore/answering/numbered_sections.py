@@ -252,10 +252,7 @@ def _find_in_document(record: DocumentRecord, reference: SectionReference, query
 
 
 def _find_item(
-    record: DocumentRecord,
-    reference: SectionReference,
-    headed_sections: Sequence[NumberedSection],
-    query: Query,
+    record: DocumentRecord, reference: SectionReference, headed_sections: Sequence[NumberedSection], query: Query
 ) -> NumberedSection | None:
     """Return the item of a list in a document with the number of a reference, or None.
 

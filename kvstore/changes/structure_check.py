@@ -37,10 +37,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
     """
     if not list_structures():
         return
-    with (
-        _create_scratch_folder() as folder,
-        Environment.open(Path(folder) / "rebuilt", scratch=True) as scratch,
-    ):
+    with _create_scratch_folder() as folder, Environment.open(Path(folder) / "rebuilt", scratch=True) as scratch:
         for delta in iter_full_deltas(state, documents):
             scratch.write_with_growth(lambda write, delta=delta: _apply_delta(state, write, delta))  # type: ignore[misc]
         with scratch.snapshot() as snapshot, State(snapshot, state.settings) as expected_state:

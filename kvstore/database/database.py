@@ -41,13 +41,7 @@ class Database(Handle):
 
     @copy_signature(lambda transaction: transaction.put)
     def put(
-        self,
-        key: str,
-        text: str,
-        *,
-        vectors: npt.ArrayLike | None = None,
-        origin: str | None = None,
-        **properties: Any,
+        self, key: str, text: str, *, vectors: npt.ArrayLike | None = None, origin: str | None = None, **properties: Any
     ) -> bool:
         """Store a document, and return True if that changes anything; embeds it before taking the writer's lock."""
         from ..changes.pending import make_pending_change
@@ -160,9 +154,7 @@ class Database(Handle):
         return ingestion.report
 
     def ingest_progress(
-        self,
-        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        **options: Unpack[IngestOptions],
+        self, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], **options: Unpack[IngestOptions]
     ) -> Ingestion:
         """Ingest files, folders and globs, as an iterator that yields the progress after each step.
 

@@ -38,14 +38,7 @@ def find_all_locations(
 
 
 def find_relatives(
-    state: State,
-    names: Sequence[str],
-    *,
-    direction: str,
-    depth: int,
-    tree: str | None,
-    limit: int,
-    must_exist: bool,
+    state: State, names: Sequence[str], *, direction: str, depth: int, tree: str | None, limit: int, must_exist: bool
 ) -> Relatives:
     """Return the relatives of entities: parents and children in the trees, up to ``depth`` levels away.
 

@@ -94,10 +94,7 @@ class IngestDestination:
         )
 
     def write(
-        self,
-        batch: Sequence[BatchedDocument],
-        deleted_keys: Sequence[str] = (),
-        files: Sequence[CompletedFile] = (),
+        self, batch: Sequence[BatchedDocument], deleted_keys: Sequence[str] = (), files: Sequence[CompletedFile] = ()
     ) -> None:
         """Store a batch of documents, delete the documents ``deleted_keys``, and record ``files``, in one commit.
 

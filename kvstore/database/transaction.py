@@ -159,12 +159,7 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def update(
-        self,
-        key: str,
-        *,
-        text: str | None = None,
-        title: str | None = None,
-        meta: Mapping[str, Any] | None = None,
+        self, key: str, *, text: str | None = None, title: str | None = None, meta: Mapping[str, Any] | None = None
     ) -> bool:
         """Change parts of a stored document; None keeps a part unchanged. Returns True if anything changed.
 

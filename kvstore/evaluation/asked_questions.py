@@ -108,10 +108,7 @@ class AskedQuestion:
 
 
 def ask_questions(
-    store: Store,
-    questions: Sequence[Question],
-    progress: Callable[[int], None] = lambda number: None,
-    **clauses: Any,
+    store: Store, questions: Sequence[Question], progress: Callable[[int], None] = lambda number: None, **clauses: Any
 ) -> list[AskedQuestion]:
     """Ask a store all questions, and return the outcome of each.
 

@@ -16,12 +16,7 @@ DISTRIBUTION = "kvstore-db"
 
 
 def import_extra(
-    module: str,
-    extra: str,
-    purpose: str,
-    *,
-    package: str | None = None,
-    error: type[KvstoreError] = MissingExtraError,
+    module: str, extra: str, purpose: str, *, package: str | None = None, error: type[KvstoreError] = MissingExtraError
 ) -> Any:
     """Import and return a module. If it is not installed, raise ``error``, which says that ``purpose`` needs it.
 

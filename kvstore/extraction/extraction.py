@@ -160,9 +160,7 @@ def extract_document(document: ValidDocument, settings: FixedSettings) -> Extrac
 
 
 def extract_documents(
-    documents: Iterable[ValidDocument],
-    settings: FixedSettings,
-    on_texts: TextsCallback | None = None,
+    documents: Iterable[ValidDocument], settings: FixedSettings, on_texts: TextsCallback | None = None
 ) -> list[ExtractedDocument | InputError]:
     """Return each document with its chunks, summaries, names and relations, or the InputError of an invalid one.
 

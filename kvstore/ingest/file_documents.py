@@ -213,13 +213,7 @@ def _compare_document(
     try:
         left_out = sum(part.characters for part in raw.left_out)
         validated = validate(
-            raw.key,
-            raw.text,
-            title=raw.title,
-            source=location,
-            meta=raw.meta,
-            format=raw.format,
-            left_out=left_out,
+            raw.key, raw.text, title=raw.title, source=location, meta=raw.meta, format=raw.format, left_out=left_out
         )
     except InputError as error:
         return make_failure(label, error)

@@ -140,10 +140,7 @@ class Destination(Protocol):
         ...
 
     def write(
-        self,
-        batch: Sequence[BatchedDocument],
-        deleted_keys: Sequence[str] = (),
-        files: Sequence[CompletedFile] = (),
+        self, batch: Sequence[BatchedDocument], deleted_keys: Sequence[str] = (), files: Sequence[CompletedFile] = ()
     ) -> None:
         """Commit documents, and embed those without vectors.
 

@@ -112,10 +112,7 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
         yield StoreTool(
             "select",
             "Run one SELECT (SQLite's SQL), SHOW or DESCRIBE; overview lists the tables.",
-            {
-                "sql": _build_text_schema("The statement"),
-                "parameters": {"type": "array", "description": "Values of ?"},
-            },
+            {"sql": _build_text_schema("The statement"), "parameters": {"type": "array", "description": "Values of ?"}},
             ("sql",),
         )
     yield StoreTool(

@@ -121,12 +121,7 @@ class Reply(ClosedOnExit):
 
 
 def post(
-    url: str,
-    headers: Mapping[str, str],
-    body: bytes,
-    timeouts: Timeouts,
-    deadline: float,
-    error: type[KvstoreError],
+    url: str, headers: Mapping[str, str], body: bytes, timeouts: Timeouts, deadline: float, error: type[KvstoreError]
 ) -> Reply:
     """Send a POST request and return the reply once its header has arrived; the caller reads the reply's body.
 

@@ -391,11 +391,7 @@ def _can_be_object(sentence: OrderedSentence, start: int, name: WordSpan, relati
 
 
 def _has_triple_order(
-    sentence: OrderedSentence,
-    subject: WordSpan,
-    relation: WordSpan,
-    object_: WordSpan,
-    relation_words: Sequence[str],
+    sentence: OrderedSentence, subject: WordSpan, relation: WordSpan, object_: WordSpan, relation_words: Sequence[str]
 ) -> bool:
     """True if subject, relation and object, at these positions of a sentence, are in an order that expresses a triple.
 

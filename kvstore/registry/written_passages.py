@@ -196,10 +196,7 @@ class WrittenFact(DocumentFact[ModelTexts]):
         ]
         build_schema = partial(self._build_answer_schema, texts_schema, len(passages))
         messages = [
-            {
-                "role": "system",
-                "content": f"{self.task} The answer has an entry for each passage. {quotation.rule}",
-            },
+            {"role": "system", "content": f"{self.task} The answer has an entry for each passage. {quotation.rule}"},
             *self._build_few_shot_messages(quotation),
             {"role": "user", "content": "\n\n".join(quoted_passages)},
         ]

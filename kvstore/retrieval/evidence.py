@@ -352,10 +352,7 @@ class LoadedChunk:
         abstracts = chunks[0]._state.abstracts
         return [
             AbstractNote(
-                chunk.document.get_abstract_ordinal(leaf),
-                chunk.document.key,
-                record.level,
-                abstracts.read_text(record),
+                chunk.document.get_abstract_ordinal(leaf), chunk.document.key, record.level, abstracts.read_text(record)
             )
             for (leaf, chunk), record in zip(
                 first_chunk_by_leaf.items(), abstracts.get_many(first_chunk_by_leaf), strict=True

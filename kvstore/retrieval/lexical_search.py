@@ -24,12 +24,7 @@ from ..structures.postings import make_corruption_error
 from ..structures.ranking import Ranking, best
 from ..structures.read_requests import Ids, ReadRequest, Vector
 from ..structures.state import State
-from ..text.words import (
-    QuestionStemmer,
-    find_technical_tokens,
-    list_content_terms,
-    segment_words,
-)
+from ..text.words import QuestionStemmer, find_technical_tokens, list_content_terms, segment_words
 from .query import Query
 
 #: Parameters of BM25: how much repetitions of a word count, and how strongly long chunks are penalized.

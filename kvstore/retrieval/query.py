@@ -279,13 +279,7 @@ def get_reranker(options: Mapping[str, Any]) -> str | None:
 
 
 def evidence_of(
-    query: Query,
-    strategy: str,
-    ranking: Ranking,
-    paths: HitExplanations,
-    pool: int,
-    *,
-    as_segments: bool = False,
+    query: Query, strategy: str, ranking: Ranking, paths: HitExplanations, pool: int, *, as_segments: bool = False
 ) -> Evidence:
     """Return evidence from a ranking: its best chunks as hits, and the abstracts above them.
 

@@ -24,22 +24,11 @@ import lmdb
 
 from kvstore_cext.pages import PageError, Pages, get_address, verify_free_list
 
-from ..errors import (
-    CorruptionError,
-    InputError,
-    NotAStoreError,
-    ReadOnlyError,
-    StoreFullError,
-    StoreNotFoundError,
-)
+from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError, StoreNotFoundError
 from ..process.frozen_dataclass import frozen_dataclass
 from .dense_copy import write_dense_copy
 from .lmdb_errors import STORAGE_ERRORS, translate_error
-from .location import (
-    COMPACTED_FILE,
-    DATA_FILE,
-    REPAIR_DIRECTORY,
-)
+from .location import COMPACTED_FILE, DATA_FILE, REPAIR_DIRECTORY
 from .mapped_pages import PageTransaction, VerifiedTransaction, release_pages
 from .meta_pages import find_first_leaf, verify_meta_pages
 from .partial_files import remove_directory

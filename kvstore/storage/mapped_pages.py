@@ -120,11 +120,7 @@ class VerifiedTransaction:
     """An LMDB write transaction that verifies committed pages before LMDB reads them."""
 
     def __init__(
-        self,
-        transaction: lmdb.Transaction[memoryview],
-        pages: Pages | None,
-        handles: Mapping[str, Handle],
-        change: int,
+        self, transaction: lmdb.Transaction[memoryview], pages: Pages | None, handles: Mapping[str, Handle], change: int
     ) -> None:
         """Wrap a write transaction that will make the commit number ``change``.
 

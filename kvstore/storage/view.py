@@ -20,14 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from ..errors import ClosedError, CorruptionError, TransactionError
 from ..process.closed_on_exit import ClosedOnExit
 from . import engine_tables
-from .change_buffer import (
-    UNCHANGED,
-    ChangeBuffer,
-    TableBuffer,
-    needs_stored_value,
-    resolve_value,
-    salvage_segments,
-)
+from .change_buffer import UNCHANGED, ChangeBuffer, TableBuffer, needs_stored_value, resolve_value, salvage_segments
 from .dense_copy import write_dense_copy
 from .lmdb_errors import ABOVE_ALL_KEYS, STORAGE_ERRORS, translate_error
 from .mapped_pages import PageTransaction, VerifiedTransaction
@@ -280,13 +273,7 @@ class LmdbView:
         return self._iter_records(transaction, stored_table, table, start, stop, reverse)
 
     def _iter_records(
-        self,
-        transaction: Any,
-        stored_table: Any,
-        table: str,
-        start: bytes,
-        stop: bytes | None,
-        reverse: bool,
+        self, transaction: Any, stored_table: Any, table: str, start: bytes, stop: bytes | None, reverse: bool
     ) -> Iterator[Record]:
         """Yield the records of ``stored_table`` with ``start <= key < stop``, in descending order if ``reverse``.
 

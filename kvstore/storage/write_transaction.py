@@ -23,14 +23,7 @@ from kvstore_cext.patches import apply_chains, record_changes
 
 from ..errors import KvstoreError, TransactionError
 from . import change_buffer, engine_tables
-from .change_buffer import (
-    MAX_SEGMENT_BYTES,
-    ChangeBuffer,
-    TableChanges,
-    count_bytes,
-    make_chain_error,
-    pack_segments,
-)
+from .change_buffer import MAX_SEGMENT_BYTES, ChangeBuffer, TableChanges, count_bytes, make_chain_error, pack_segments
 from .lmdb_errors import MAX_KEY_BYTES, STORAGE_ERRORS, make_key_error, translate_error
 from .mapped_pages import VerifiedTransaction, WritableTable
 from .view import LmdbView, Record

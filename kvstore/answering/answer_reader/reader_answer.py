@@ -96,11 +96,7 @@ def extract_reader_answer(
 
 
 def _select_context(
-    passages: Sequence[Passage],
-    answer: Excerpt,
-    positions: Sequence[SnippetPosition],
-    max_context: int,
-    max_words: int,
+    passages: Sequence[Passage], answer: Excerpt, positions: Sequence[SnippetPosition], max_context: int, max_words: int
 ) -> list[Excerpt]:
     """Return at most ``max_context`` excerpts from the sentences at ``positions``, to display after ``answer``.
 
@@ -211,10 +207,7 @@ def _make_part_excerpt(part: PartResult, displayed_ids: Container[_SnippetId]) -
 
 
 def _make_context_excerpt(
-    passages: Sequence[Passage],
-    position: SnippetPosition,
-    score: float,
-    displayed_positions: set[SnippetPosition],
+    passages: Sequence[Passage], position: SnippetPosition, score: float, displayed_positions: set[SnippetPosition]
 ) -> Excerpt | None:
     """Return an excerpt with the sentence at ``position``, to display after the answer, and the list it introduces.
 

@@ -4,7 +4,5 @@ from ...registry.contract import System
 from .metadata_structure import METADATA
 
 SYSTEM = System(
-    "metadata_index",
-    "O'Neil and Quass 1997, Improved query performance with variant indexes",
-    structures=(METADATA,),
+    "metadata_index", "O'Neil and Quass 1997, Improved query performance with variant indexes", structures=(METADATA,)
 )

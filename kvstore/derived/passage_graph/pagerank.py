@@ -235,9 +235,7 @@ class _WalkRows(NamedTuple):
 
 
 def make_start_request(
-    starts: Mapping[int, float],
-    degrees: Mapping[int, int],
-    vector: Vector | None,
+    starts: Mapping[int, float], degrees: Mapping[int, int], vector: Vector | None
 ) -> NeighborhoodRequest:
     """Return a request for the rows (edges) of the start nodes that PageRank will expand first.
 

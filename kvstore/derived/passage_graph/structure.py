@@ -104,11 +104,7 @@ class GraphMaintainer:
         return self._build_rows(documents.get(document), documents.get_sections(document), chunks, pairs)
 
     def _build_rows(
-        self,
-        record: DocumentRecord,
-        sections: list[Section],
-        chunks: Sequence[AddedChunk],
-        pairs: Sequence[EntityPair],
+        self, record: DocumentRecord, sections: list[Section], chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
     ) -> dict[int, EdgeRow]:
         """Return the edges of each of the ``chunks`` of a document, by chunk id.
 

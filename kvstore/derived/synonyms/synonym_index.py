@@ -47,9 +47,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
 
     name = "synonyms"
     description = "vectors of the names of entities, and the pairs of names with nearly the same meaning"
-    options: Mapping[str, Option] = {
-        "similarity": Option(0.8, 0.3, 1, "the minimum cosine of two synonyms"),
-    }
+    options: Mapping[str, Option] = {"similarity": Option(0.8, 0.3, 1, "the minimum cosine of two synonyms")}
 
     def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:
         """Build the content of the index file from the names of all entities.

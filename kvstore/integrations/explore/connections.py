@@ -126,9 +126,7 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "filters": {"rate limit": {"()": _RateLimitFilter}},
     "formatters": {"one line": {"()": _OneLineFormatter}},
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "filters": ["rate limit"], "formatter": "one line"},
-    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["rate limit"], "formatter": "one line"}},
     "loggers": {
         "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         "asyncio": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},

@@ -142,9 +142,7 @@ def _render_text(
     to_char_offset = _make_offset_converter(text, part)
     inserts = [
         replace(
-            insert,
-            start=to_char_offset(max(insert.start, part_start)),
-            end=to_char_offset(min(insert.end, part_end)),
+            insert, start=to_char_offset(max(insert.start, part_start)), end=to_char_offset(min(insert.end, part_end))
         )
         for insert in byte_inserts
         if insert.start < part_end and insert.end >= part_start

@@ -63,11 +63,7 @@ def build_content(request: PageRequest) -> PageContent:
         f"SELECT count(*) FROM documents{where_clause}", parameters, timeout=request.seconds_left
     )
     ((count,),) = count_cursor.fetchall()
-    return content | {
-        "count": count,
-        "documents": rows,
-        "fields": _summarize_fields(request, where_clause, parameters),
-    }
+    return content | {"count": count, "documents": rows, "fields": _summarize_fields(request, where_clause, parameters)}
 
 
 def _fetch_documents(request: PageRequest, clauses: str, parameters: list[Any], page: int) -> list[dict[str, Any]]:

@@ -60,11 +60,7 @@ def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     # Several mentions can be in the same document.
     for mention in store.lookup(name, limit=8 * _MAX_DOCUMENTS):
         if mention.document is not None and mention.document not in mentions:
-            mentions[mention.document] = {
-                "document": mention.document,
-                "heading": mention.parent,
-                "text": mention.text,
-            }
+            mentions[mention.document] = {"document": mention.document, "heading": mention.parent, "text": mention.text}
     rows = list(mentions.values())[:_MAX_DOCUMENTS]
     span_query = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
     for row, document in zip(rows, store.get_many([row["document"] for row in rows]), strict=True):

@@ -67,11 +67,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         return time.time()
 
     def update(
-        self,
-        keys: Sequence[str],
-        *,
-        group_ids: Sequence[str | None] | None = None,
-        time_at_least: float | None = None,
+        self, keys: Sequence[str], *, group_ids: Sequence[str | None] | None = None, time_at_least: float | None = None
     ) -> None:
         """Record in one commit that an indexing run has confirmed documents: it found them in its source.
 

@@ -93,8 +93,7 @@ class ForestWriter(ViewWriter, Forest):
         child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
         ordered_assertions = sorted(
-            assertions,
-            key=lambda assertion: (assertion.start, assertion.end, assertion.kind, assertion.confidence),
+            assertions, key=lambda assertion: (assertion.start, assertion.end, assertion.kind, assertion.confidence)
         )
         rows = [assertion[1:] for assertion in ordered_assertions]  # without the document, which is in the key
         is_known = self.get_edge_status(child_node, parent_node) is not None

@@ -127,11 +127,7 @@ class GenerationRows:
     """The rows of one generation in one view. Reading a damaged row raises CorruptionError."""
 
     def __init__(
-        self,
-        source: RowSource,
-        number: int,
-        generation: Mapping[str, Any],
-        cache: dict[str, Any] | None = None,
+        self, source: RowSource, number: int, generation: Mapping[str, Any], cache: dict[str, Any] | None = None
     ) -> None:
         """Create a reader of the rows of generation ``number``.
 

@@ -15,11 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.neighborhood import (
-    NamedNeighborhoodRequest,
-    NamedNeighborhoods,
-    NeighborhoodRequest,
-)
+from ...derived.passage_graph.neighborhood import NamedNeighborhoodRequest, NamedNeighborhoods, NeighborhoodRequest
 from ...structures.ranking import scale_to_best
 from ...structures.read_requests import Ids, ReadRequest, Vector
 from ...structures.state import State

@@ -276,12 +276,7 @@ def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:
     edges = tree.graph.edges
     first_communities, second_communities = tree.finest[edges.first], tree.finest[edges.second]
     is_inside = (first_communities == second_communities) & (first_communities != NO_COMMUNITY)
-    columns = (
-        first_communities[is_inside],
-        edges.weights[is_inside],
-        edges.first[is_inside],
-        edges.second[is_inside],
-    )
+    columns = (first_communities[is_inside], edges.weights[is_inside], edges.first[is_inside], edges.second[is_inside])
     relations_by_community: dict[int, list[_EntityRelation]] = {}
     for community, weight, first, second in zip(*(column.tolist() for column in columns), strict=True):
         relations_by_community.setdefault(community, []).append(_EntityRelation(weight, (first, second)))

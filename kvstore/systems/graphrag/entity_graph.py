@@ -22,14 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...derived.passage_graph.edges import (
-    CAPITALIZED,
-    INSIDE,
-    INSIDE_SHIFT,
-    TITLE_PART,
-    TITLE_WHOLE,
-    mask_informative,
-)
+from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, INSIDE_SHIFT, TITLE_PART, TITLE_WHOLE, mask_informative
 from ...derived.passage_graph.graph import PassageGraph
 from ...derived.passage_graph.neighbors import LINK_WEIGHTS
 from ...derived.passage_graph.structure import GRAPH

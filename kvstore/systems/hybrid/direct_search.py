@@ -185,10 +185,7 @@ def search_by_vector(query: Query, other_requests: Sequence[ReadRequest[Any]] = 
 
 
 def search_by_words(
-    query: Query,
-    dense: DenseSearch,
-    extra_chunks: Ids = _NO_CHUNKS,
-    other_requests: Sequence[ReadRequest[Any]] = (),
+    query: Query, dense: DenseSearch, extra_chunks: Ids = _NO_CHUNKS, other_requests: Sequence[ReadRequest[Any]] = ()
 ) -> tuple[LexicalSearch, list[Any]]:
     """Find the best chunks by BM25; compute the BM25 scores of the chunks of dense search and of ``extra_chunks`` too.
 

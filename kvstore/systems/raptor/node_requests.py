@@ -92,10 +92,7 @@ class ChunkAncestorsRequest(ReadRequest[AncestorNodes]):
             distinct_nodes.update(dict.fromkeys(NodeId("abstract", abstract) for abstract in abstracts))
             distinct_nodes.update(dict.fromkeys(NodeId("topic", topic) for topic in topics))
         shown_nodes = [node for node in distinct_nodes if node.kind != "topic" or not reader.is_too_broad(node.number)]
-        return AncestorNodes(
-            nodes=reader.score_nodes(shown_nodes, self.vector),
-            node_count=len(distinct_nodes),
-        )
+        return AncestorNodes(nodes=reader.score_nodes(shown_nodes, self.vector), node_count=len(distinct_nodes))
 
 
 class ChunkRootsRequest(ReadRequest[list[TreeNode]]):

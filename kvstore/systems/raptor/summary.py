@@ -89,9 +89,7 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
     if query.allowed is None and reader.counters.documents > 1:
         topic_candidates = reader.fetch(
             TopicSentencesRequest(
-                max_bytes=_MAX_FULL_TEXT_BYTES,
-                max_topics=_MAX_TOPICS,
-                max_newer_chunks=_NUM_NEAREST_CHUNKS,
+                max_bytes=_MAX_FULL_TEXT_BYTES, max_topics=_MAX_TOPICS, max_newer_chunks=_NUM_NEAREST_CHUNKS
             )
         )
         if topic_candidates is not None:

@@ -95,8 +95,7 @@ def _build_answer_schema(num_texts: int) -> dict[str, Any]:
         text=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS),
     )
     return build_object_schema(
-        title=build_text_schema(_MAX_TITLE_CHARS),
-        sentences=build_array_schema(sentence_schema, _MAX_SENTENCES),
+        title=build_text_schema(_MAX_TITLE_CHARS), sentences=build_array_schema(sentence_schema, _MAX_SENTENCES)
     )
 
 

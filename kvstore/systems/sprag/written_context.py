@@ -30,8 +30,7 @@ _TASK = (
     "say, and write in its language."
 )
 _ENTRY_SCHEMA = build_object_schema(
-    title=build_text_schema(_MAX_TITLE_CHARS),
-    about=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS),
+    title=build_text_schema(_MAX_TITLE_CHARS), about=build_text_schema(_MAX_SENTENCE_CHARS, _MIN_SENTENCE_CHARS)
 )
 
 
