@@ -115,6 +115,23 @@ def test_rows_are_copied_to_a_file_by_its_suffix(
         reader.execute(f"COPY (SELECT 1) TO '{tmp_path}/y.csv'")
 
 
+def test_a_tilde_in_the_path_of_a_statement_is_the_home_directory(
+    filled_store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for statement, path in (
+        ("COPY (SELECT key FROM documents) TO '~/keys.csv'", "keys.csv"),
+        ("EXPORT TO '~/all.jsonl'", "all.jsonl"),
+        ("BACKUP TO '~/copy'", "copy"),
+    ):
+        message = filled_store.execute(statement).message
+        assert message is not None and message.endswith(f" to {tmp_path / path}")
+        assert (tmp_path / path).exists()
+    assert "imported" in str(filled_store.execute("IMPORT FROM '~/all.jsonl'").message)
+    with pytest.raises(errors.InputError, match="already exists"):
+        filled_store.execute("COPY (SELECT 1) TO '~/keys.csv'")
+
+
 def test_copy_reads_the_open_transaction(filled_store: kvstore.Store, tmp_path: Path) -> None:
     filled_store.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'New.'")
     assert (

@@ -6,6 +6,7 @@ written row by row; the rows of a Parquet or Arrow file are collected in memory 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,14 +35,14 @@ _TEXT_FORMATS: dict[str, Callable[[Sequence[str], Rows], Iterator[str]]] = {
 
 
 def copy(context: StatementContext, statement: statements.Copy) -> Cursor:
-    """Execute COPY: write the rows of a statement to a new file.
+    """Execute COPY: write the rows of a statement to a new file; ``~`` in its path is the home directory.
 
     Raises InputError for an unknown suffix or an existing path, and MissingExtraError for Parquet and Arrow without
     pyarrow. Also raises ReadOnlyError if the store is read-only, StoreFullError if the file cannot be written, and the
     errors of the statement.
     """
     context.require_writable("COPY cannot write a file")
-    target = Path(statement.path)
+    target = Path(os.path.expanduser(statement.path))
     if target.suffix.lower() not in (*_TEXT_FORMATS, *TABLE_SUFFIXES):
         suffixes = ", ".join((*_TEXT_FORMATS, *TABLE_SUFFIXES))
         raise InputError(f"{target}: the suffix selects the format of COPY; choose one of {suffixes}")

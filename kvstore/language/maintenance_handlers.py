@@ -7,6 +7,7 @@ CHECK REPAIR, IMPORT and COMPACT are not allowed in a transaction. Out: cursors 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,21 +67,21 @@ def _repair(context: StatementContext) -> Cursor:
 def backup(context: StatementContext, statement: statements.Backup) -> Cursor:
     """Execute BACKUP: copy the store to a new directory. Raises ReadOnlyError if the store is read-only."""
     context.require_writable("BACKUP cannot write a file")
-    context.database.backup(statement.path)
-    return Cursor("BACKUP", message=f"copied to {statement.path}")
+    path = os.path.expanduser(statement.path)
+    context.database.backup(path)
+    return Cursor("BACKUP", message=f"copied to {path}")
 
 
 def export(context: StatementContext, statement: statements.Export) -> Cursor:
     """Execute EXPORT of the whole store, or of one table if the statement or the suffix of the file asks for it."""
     context.require_writable("EXPORT cannot write a file")
-    if statement.table is not None or Path(statement.path).suffix.lower() in TABLE_SUFFIXES:
+    path = os.path.expanduser(statement.path)
+    if statement.table is not None or Path(path).suffix.lower() in TABLE_SUFFIXES:
         table = statement.table or "chunks"
-        rows = context.database.export_table(statement.path, table)
-        return Cursor(
-            "EXPORT", rowcount=rows, message=f"{format_count(rows, 'row')} of {table} written to {statement.path}"
-        )
-    report = context.database.export(statement.path)
-    return Cursor("EXPORT", rowcount=report.documents, message=f"{_format_counts(report)} written to {statement.path}")
+        rows = context.database.export_table(path, table)
+        return Cursor("EXPORT", rowcount=rows, message=f"{format_count(rows, 'row')} of {table} written to {path}")
+    report = context.database.export(path)
+    return Cursor("EXPORT", rowcount=report.documents, message=f"{_format_counts(report)} written to {path}")
 
 
 def compact(context: StatementContext, statement: statements.Compact) -> Cursor:
@@ -94,7 +95,7 @@ def compact(context: StatementContext, statement: statements.Compact) -> Cursor:
 def import_file(context: StatementContext, statement: statements.Import) -> Cursor:
     """Execute IMPORT of a file that EXPORT wrote."""
     context.require_no_transaction("IMPORT commits batch by batch")
-    report = context.database.import_(statement.path)
+    report = context.database.import_(os.path.expanduser(statement.path))
     message = f"{_format_counts(report)} imported, {report.unchanged:,} unchanged"
     return Cursor("IMPORT", rowcount=report.documents, message=message)
 
