@@ -150,6 +150,10 @@ class QueryInterruptedError(KvstoreError):
     """A query was stopped by interrupt() or because it timed out."""
 
 
+class ResultTooLargeError(KvstoreError):
+    """The rows of a query have more text than the limit allows. The message says how to reduce it."""
+
+
 class StatementError(KvstoreError):
     """A statement cannot be parsed or run. Carries the line and column (1-based) and what was expected there."""
 

@@ -414,6 +414,19 @@ def test_infinities_are_text_in_json(client: Any) -> None:
     assert json.loads(response.text, parse_constant=pytest.fail)["rows"] == [["inf", "-inf", 1.5, "00"]]
 
 
+def test_rows_with_too_much_text_are_refused_with_the_remedy(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvstore.language.bounded_query.MAX_RESULT_BYTES", 1 << 20)
+    large, message = (
+        "SELECT hex(zeroblob(200000)) FROM documents",
+        "the rows have more than 1 MB; select fewer rows or shorter values",
+    )
+    response = client.get("/sql.json", params={"sql": large})
+    assert (response.status_code, response.json()["error"]) == (413, message)
+    assert client.get("/sql.csv", params={"sql": large}).status_code == 413
+    assert message in client.get("/sql", params={"sql": large}).text
+    assert client.get("/sql.json", params={"sql": f"{large} LIMIT 2"}).status_code == 200
+
+
 def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
     def build_number_query(count: int) -> str:
         return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {count}) SELECT i FROM n"

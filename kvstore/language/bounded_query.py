@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ..database.database import Database
-from ..errors import InputError, KvstoreError, QueryInterruptedError, StatementError
+from ..errors import InputError, QueryInterruptedError, ResultTooLargeError, StatementError
 from ..registry.sql_table import Parameters
 from ..sql.interruption import allow_interruption
 from . import statements
@@ -229,8 +229,8 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
     """Return a new cursor with at most ``max_rows`` rows (None: all) of ``cursor``, which is closed.
 
-    If there are more rows, the message of the new cursor says so. Raises KvstoreError if the texts and binary values
-    together are longer than :data:`MAX_RESULT_BYTES`.
+    If there are more rows, the message of the new cursor says so. Raises ResultTooLargeError if the texts and binary
+    values together are longer than :data:`MAX_RESULT_BYTES`.
     """
     rows: list[Row] = []
     total_length = 0
@@ -242,7 +242,7 @@ def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
                 break
             total_length += sum(len(value) for value in row if isinstance(value, (str, bytes)))
             if total_length > MAX_RESULT_BYTES:
-                raise KvstoreError(
+                raise ResultTooLargeError(
                     f"the rows have more than {MAX_RESULT_BYTES >> 20} MB; select fewer rows or shorter values"
                 )
             rows.append(row)

@@ -23,6 +23,7 @@ from ...errors import (
     InputError,
     KvstoreError,
     QueryInterruptedError,
+    ResultTooLargeError,
     StatementError,
     StoreNotFoundError,
 )
@@ -86,6 +87,7 @@ _ERROR_STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
     (EntityNotFoundError, 404),
     (InputError, 400),
     (StatementError, 400),
+    (ResultTooLargeError, 413),
     (QueryInterruptedError, 503),
     (StoreNotFoundError, 503),
     (ClosedError, 503),
