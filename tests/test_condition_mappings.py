@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from operator import ge, gt, le, lt
@@ -139,6 +140,21 @@ def test_a_dictionary_is_accepted_wherever_a_condition_is(books: kvstore.Store) 
 def test_an_invalid_condition_is_refused_with_the_reason(books: kvstore.Store, condition: Any, message: str) -> None:
     with pytest.raises(errors.InputError, match=message):
         books.search("tea", where=condition)
+
+
+def test_a_column_without_its_dollar_gives_a_warning(books: kvstore.Store) -> None:
+    with pytest.warns(UserWarning, match=r"no document has the metadata field 'key'; for the column, write '\$key'"):
+        assert books.count({"key": "emma"}) == 0
+    with pytest.warns(UserWarning, match=r"write '\$title'"):
+        assert books.search("tea", where={"title": "Emma", "year": 1815}) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert books.count({"$key": "emma"}) == 1
+        assert books.count({"genre": "novel"}) == books.count({"year": 1}) == 0
+        transaction = books.transaction()
+        transaction.update("emma", meta={"key": "C major"})
+        assert (transaction.count({"key": "C major"}), transaction.count({"key": "emma"})) == (1, 0)
+        transaction.rollback()
 
 
 def test_a_condition_takes_every_integer_that_metadata_can_contain(books: kvstore.Store) -> None:

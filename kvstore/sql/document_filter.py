@@ -9,6 +9,7 @@ The result is cached until the store changes, unless the condition is volatile.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import format_count, is_representable, to_plain_value
-from ..derived.metadata_index.conditions import Condition, Unsupported, has_text_search, is_supported
+from ..derived.metadata_index.conditions import (
+    Condition,
+    IsNotNull,
+    MetaField,
+    Unsupported,
+    has_text_search,
+    is_supported,
+)
 from ..derived.metadata_index.evaluation import Evaluation
 from ..derived.metadata_index.metadata_structure import METADATA
 from ..derived.metadata_index.record_evaluation import make_predicate
@@ -27,6 +35,7 @@ from ..structures.state import State
 from . import condition as conditions
 from .condition_mapping import parse_condition_mapping
 from .condition_reading import parse_sql_condition
+from .document_tables import DOCUMENTS
 from .relational import select_documents
 from .table_catalog import CACHEABLE_TABLES, get_sql_tables
 from .tokens import iter_tokens
@@ -56,7 +65,8 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
     """Return the documents for which a condition is true, and a description of how they were found.
 
     ``where`` is an SQL expression with ``parameters``, or a mapping such as ``{"year": 2024}``. Raises a StatementError
-    that points at the error for invalid SQL, and InputError for an invalid mapping.
+    that points at the error for invalid SQL, and InputError for an invalid mapping. A mapping that selects nothing
+    because it has ``key`` instead of ``$key`` gives a warning.
     """
     if isinstance(where, str):
         return _filter_by_sql(state, where, _to_plain_parameters(parameters))
@@ -64,9 +74,23 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
         raise InputError("a condition that is a mapping takes no parameters; put the values into the mapping")
     condition = parse_condition_mapping(where)
     key = (state.counters.change, repr(condition))
-    return _get_or_compute(
+    result = _get_or_compute(
         state, key, lambda: _evaluate_condition(state, condition, partial(_iter_matching, state, condition))
     )
+    if not result.allowed and state.counters.documents:
+        _warn_of_column_names(state, where)
+    return result
+
+
+def _warn_of_column_names(state: State, where: Mapping[str, Any]) -> None:
+    """Warn of keys of a mapping that are names of columns without their ``$``, unless a document has such a field."""
+    for name in where:
+        if name != "meta" and name in DOCUMENTS.all_columns:
+            with_field = Evaluation(state).evaluate(IsNotNull(MetaField((name,))))
+            if not with_field.possible_matches.any():
+                warnings.warn(
+                    f"no document has the metadata field {name!r}; for the column, write '${name}'", stacklevel=2
+                )
 
 
 def _filter_by_sql(state: State, where: str, parameters: Parameters) -> FilterResult:
