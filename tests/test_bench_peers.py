@@ -13,6 +13,7 @@ import pytest
 
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
+from bench_peers import MeasuredSystem, Run  # noqa: E402
 from peers import rows  # noqa: E402
 from peers.corpus import DIMENSION, Corpus  # noqa: E402
 from peers.peer import Peer, Results  # noqa: E402
@@ -123,6 +124,24 @@ def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
     assert results["bm25_ms"] == (2.6, True) and results["delete_s"] == (10, True)
     grown = list(iter_target_results({"kvstore": {"bm25_ms": 2.5}}, ["kvstore"], None))
     assert [(result.limit, result.is_met) for result in grown] == [(2, False)]
+
+
+def test_the_memory_of_the_interpreter_is_subtracted_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure_row(run: Run, system: MeasuredSystem, corpus: Corpus, row: str, folder: Path) -> rows.Figures:
+        folder.mkdir(exist_ok=True)
+        return {"memory_mb": 20.0} if row == "interpreter" else {f"{row}_ms": 1.0, f"{row}_memory_mb": 100.0}
+
+    monkeypatch.setattr(Run, "_measure_row", measure_row)
+    monkeypatch.setattr(Run, "_warm_up", lambda *_: None)
+    run = Run(data, data, data / "stores", data, batch=10, seconds=1, keep=True)
+    run.stores.mkdir()
+    system, corpus = MeasuredSystem("kvstore", "kvstore"), prepare_corpus(data, "one", 500)
+    # The second call is that of the growth, if one of its sizes is also measured for the table.
+    for row_names in (["load", "vector"], ["vector"]):
+        run.measure(system, corpus, row_names)
+    figures = run.figures_by_count[500]["kvstore"]
+    assert figures["load_memory_mb"] == figures["vector_memory_mb"] == 80
+    assert figures["load_ms"] == 1
 
 
 @pytest.mark.slow

@@ -132,19 +132,16 @@ class Run:
                 shutil.rmtree(folder, ignore_errors=True)
                 return
             if "load" in rows:
-                figures |= load_figures
+                figures |= self._subtract_interpreter(load_figures, corpus)
         figures["disk_ratio"] = _measure_size(folder) / corpus.compute_size()
         for row in rows:
             if row in ROWS:
                 _, changes_store = ROWS[row]
                 with _open_copy(folder) if changes_store else _open_in_place(folder) as row_folder:
-                    figures |= self._measure_row(system, corpus, row, row_folder) or {}
+                    row_figures = self._measure_row(system, corpus, row, row_folder) or {}
+                figures |= self._subtract_interpreter(row_figures, corpus)
             elif row == "open":
                 figures |= self._measure_opening(system, corpus, folder)
-        # The memory of a row is that beyond what the interpreter and the documents take.
-        for name in ("load_memory_mb", "vector_memory_mb"):
-            if figures.get(name) is not None:
-                figures[name] -= self._measure_interpreter(corpus)
         if not self.keep:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -154,6 +151,13 @@ class Run:
             corpus = Corpus.prepare(self.data, self.cache, count)
             for system in systems:
                 self.measure(system, corpus, rows)
+
+    def _subtract_interpreter(self, figures: Figures, corpus: Corpus) -> Figures:
+        """Return the figures of a row whose memory is that above what the interpreter and the documents take."""
+        return {
+            name: value - self._measure_interpreter(corpus) if name.endswith("_memory_mb") and value else value
+            for name, value in figures.items()
+        }
 
     def _measure_interpreter(self, corpus: Corpus) -> float:
         """Return the peak megabytes of a process that only reads the documents; measured once per corpus."""
