@@ -153,6 +153,21 @@ def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
     assert [hit.document for hit in store.search("Distillery 1", using="lexical", top=1)] == ["another"]
 
 
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_no_word_of_a_deleted_document_is_left_in_the_files_of_a_small_store(
+    make_store: Callable[..., Store], count: int
+) -> None:
+    store = make_store()
+    for number in range(count):
+        store.put(f"d{number}", write_document(number))
+    store.put("secret", "Quintessential marmalade.", title="Zanzibar", meta={"password": "hunter2"})
+    store.delete("secret")
+    store.compact()
+    content = b"".join(path.read_bytes().lower() for path in store.path.iterdir())
+    words = (b"secret", b"quintessential", b"marmalad", b"zanzibar", b"hunter2")
+    assert [word for word in words if word in content] == []
+
+
 def test_an_empty_store_can_be_compacted(path: Path) -> None:
     with Environment.open(path) as environment:
         for _ in range(2):

@@ -44,6 +44,12 @@ def test_rows_with_missing_optional_values(store: kvstore.Store) -> None:
         ("sea", None, "sea.txt"),
         ("tea", "Tea", None),
     ]
+    for missing in (math.nan, np.float64("nan"), np.float32("nan")):
+        with pytest.raises(errors.ArgumentError, match="title must be text, not float"):
+            store.put("rum", "Rum.", title=missing)  # type: ignore[arg-type]
+        assert store.execute("INSERT DOCUMENT ? TITLE ? TEXT 'Rum.'", ("rum", missing)).rowcount == 1
+        rum = store.get("rum")
+        assert rum is not None and rum.title is None and store.delete("rum")
     with pytest.raises(errors.InputError, match="document 1 of 1: put.*text must be text, not float nan"):
         store.put_many([{"key": "rum", "text": math.nan}])
 
