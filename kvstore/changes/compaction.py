@@ -48,8 +48,8 @@ def compact_store(environment: Environment, dimension: int, timeout: float | Non
         pass
     while environment.write_with_growth(_remove_stale_quotes, timeout):
         pass
-    # The buffer has the texts of deleted documents. So it is merged even if that makes the file larger, as in a store of
-    # a few documents: each of its tables then takes a page.
+    # The buffer has the texts of deleted documents. So it is merged even if that makes the file larger, as in a store
+    # of a few documents: each of its tables then takes a page.
     environment.write_with_growth(WriteTransaction.merge_buffer, timeout)
     return replace(environment.compact(timeout), bytes_before=bytes_before)
 
