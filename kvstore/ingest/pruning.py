@@ -8,7 +8,7 @@ in their file. The documents of files that could not be read are kept.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from collections.abc import Container, Iterable, Set
 
 from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
@@ -32,21 +32,15 @@ def find_vanished_keys(
     for coverage in coverages:
         coverages_by_root.setdefault(coverage.root, []).append(coverage)
     for root, root_coverages in sorted(coverages_by_root.items()):
-        for record in _scan_covered(state, root, root_coverages):
-            if record.key not in seen_keys and not _is_unreadable(root, record, unreadable_locations):
+        for record in state.documents.scan_origin(root):
+            is_covered = any(coverage.covers(record.source or record.key) for coverage in root_coverages)
+            if is_covered and record.key not in seen_keys and not _is_unreadable(root, record, unreadable_locations):
                 keys[record.key] = None
     if locations:
         for record in state.documents.scan():
             if record.source in locations and record.key not in seen_keys and record.source not in unreadable_locations:
                 keys[record.key] = None
     return list(keys)
-
-
-def _scan_covered(state: State, root: str, coverages: Sequence[Coverage]) -> Iterator[DocumentRecord]:
-    """Yield the documents of a folder that one of its coverages contains."""
-    for record in state.documents.scan_origin(root):
-        if any(coverage.covers(record.source or record.key) for coverage in coverages):
-            yield record
 
 
 def _is_unreadable(root: str, record: DocumentRecord, unreadable_locations: Container[str]) -> bool:

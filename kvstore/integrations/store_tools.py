@@ -271,7 +271,8 @@ class StoreTools:
             header += f", meta {to_one_line(json.dumps(document.meta, ensure_ascii=False))}"
         header = truncate(header, self._tokens // 2)
         text_bytes = document.text.encode()
-        start = _find_character_start(text_bytes, start)
+        while start < len(text_bytes) and text_bytes[start] & 0xC0 == 0x80:  # a byte 10xxxxxx continues a character
+            start += 1
         text = text_bytes[start:].decode()
         quotation = Quotation([header, text])
         excerpt = self._cut_document(text, header, quotation)
@@ -453,13 +454,6 @@ class StoreTools:
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
         """True if the tools have no condition, or if the document with this key exists and satisfies it."""
         return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
-
-
-def _find_character_start(text: bytes, offset: int) -> int:
-    """Return the first offset from ``offset`` on at which a character of a UTF-8 text begins, or the text ends."""
-    while offset < len(text) and text[offset] & 0xC0 == 0x80:  # a byte 10xxxxxx continues a character
-        offset += 1
-    return offset
 
 
 def _to_passage_data(hit: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .statement_context import StatementContext
 
 
 def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
-    """Return the cursor of a statement (``kind``, such as ``INSERT``) that adds or removes one alias, merge or edge.
+    """Return the cursor of a statement (``kind``, such as ``INSERT``) that adds one alias, merge or edge.
 
     ``message`` is used only if ``is_changed``.
     """
@@ -34,15 +34,14 @@ def insert_edge(context: StatementContext, statement: statements.InsertEdge) -> 
 def delete_edge(context: StatementContext, statement: statements.DeleteEdge) -> Cursor:
     """Execute DELETE EDGE: undo INSERT EDGE. Raises InputError unless INSERT EDGE added this edge."""
     with context.open_transaction() as transaction:
-        is_deleted = transaction.delete_edge(statement.child, statement.parent, **omit_none(tree=statement.tree))
-        if not is_deleted:
+        if not transaction.delete_edge(statement.child, statement.parent, **omit_none(tree=statement.tree)):
             edge = f"{format_literal(statement.child)} under {format_literal(statement.parent)}"
             tree = "" if statement.tree is None else f" in tree {format_literal(statement.tree)}"
             raise InputError(
                 f"there is no edge {edge}{tree} to delete; SELECT * FROM edges WHERE document IS NULL lists the edges "
                 "that DELETE EDGE can delete"
             )
-    return _make_change_cursor("DELETE", is_changed=True, message="1 edge deleted")
+    return Cursor("DELETE", rowcount=1, message="1 edge deleted")
 
 
 def create_alias(context: StatementContext, statement: statements.CreateAlias) -> Cursor:
@@ -57,12 +56,9 @@ def create_alias(context: StatementContext, statement: statements.CreateAlias) -
 def drop_alias(context: StatementContext, statement: statements.DropAlias) -> Cursor:
     """Execute DROP ALIAS: undo ALIAS. Raises InputError if the name is not an alias."""
     with context.open_transaction() as transaction:
-        was_alias = transaction.drop_alias(statement.name)
-        if not was_alias:
+        if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")
-    return _make_change_cursor(
-        "DROP", is_changed=True, message=f"{format_literal(statement.name)} is no longer an alias"
-    )
+    return Cursor("DROP", rowcount=1, message=f"{format_literal(statement.name)} is no longer an alias")
 
 
 def merge_entity(context: StatementContext, statement: statements.MergeEntity) -> Cursor:
@@ -77,12 +73,9 @@ def merge_entity(context: StatementContext, statement: statements.MergeEntity) -
 def unmerge_entity(context: StatementContext, statement: statements.UnmergeEntity) -> Cursor:
     """Execute UNMERGE ENTITY: undo MERGE ENTITY. Raises InputError if the name is not merged."""
     with context.open_transaction() as transaction:
-        was_merged = transaction.unmerge(statement.name)
-        if not was_merged:
+        if not transaction.unmerge(statement.name):
             raise _make_alias_error(statement.name, "merged")
-    return _make_change_cursor(
-        "UNMERGE", is_changed=True, message=f"{format_literal(statement.name)} is an entity of its own again"
-    )
+    return Cursor("UNMERGE", rowcount=1, message=f"{format_literal(statement.name)} is an entity of its own again")
 
 
 def _make_alias_error(name: str, role: str) -> InputError:

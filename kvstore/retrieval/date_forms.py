@@ -144,7 +144,9 @@ def _list_forms(asked_date: _WrittenDate, state: State, language: str | None) ->
         form for interpretation in asked_date.interpretations for form in _list_word_forms(*interpretation, language)
     ]
     if asked_date.year is None:
-        years = _list_years(state)
+        # The latest years that chunks contain, in descending order.
+        counts = state.postings.count_chunks_by_term([str(year) for year in _YEARS])
+        years = [year for year in reversed(_YEARS) if counts[str(year)]][:_MAX_YEARS]
     else:
         years = [asked_date.year]
         word_forms += [f"{form} {asked_date.year}" for form in word_forms]
@@ -158,12 +160,6 @@ def _list_forms(asked_date: _WrittenDate, state: State, language: str | None) ->
 def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:
     """Return the index terms of a date: itself if it is indexed as a whole (``14.03.2026``), else its words."""
     return find_technical_tokens(form) or list_content_terms(form, stem)
-
-
-def _list_years(state: State) -> list[int]:
-    """Return the latest ``_MAX_YEARS`` years that chunks contain, in descending order."""
-    counts = state.postings.count_chunks_by_term([str(year) for year in _YEARS])
-    return [year for year in reversed(_YEARS) if counts[str(year)]][:_MAX_YEARS]
 
 
 def _list_word_forms(month: int, day: int, language: str | None) -> list[str]:
@@ -236,7 +232,7 @@ def _compile_date_pattern(language: str | None) -> re.Pattern[str]:
 
     It matches dates such as 14 March 2026, March 14th, 2026-03-14, 14.3.2026, 3/14/2026 and 3月14日.
     """
-    names = _join_alternatives(read_month_numbers(language))
+    names = "|".join(re.escape(word) for word in sorted(read_month_numbers(language), key=len, reverse=True))
     ordinal = r"(?:st|nd|rd|th|er|\.|º|°|ª)?"
     year = r"(?:,?\s(?:de\s|del\s)?(?P<year>\d{4})\b)?"
     return re.compile(
@@ -247,8 +243,3 @@ def _compile_date_pattern(language: str | None) -> re.Pattern[str]:
         r"|(?:(?P<cjk_year>\d{4})年)?(?P<cjk_month>\d\d?)月(?P<cjk_day>\d\d?)日",
         re.IGNORECASE,
     )
-
-
-def _join_alternatives(words: Iterable[str]) -> str:
-    """Return a regular expression that matches any of the words, preferably the longest."""
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

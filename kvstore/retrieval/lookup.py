@@ -49,7 +49,9 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
         rows = (row for node in nodes for row in _iter_tree_locations(state, node, display_name, identity))
         return list(islice(rows, max_rows))
 
-    declared_nodes, prose_nodes = _split_by_tree(state, nodes)
+    trees = get_tree_names(state, nodes)
+    declared_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
+    prose_nodes = [node for node in nodes if trees[node] == RELATIONS_TREE]  # of relations extracted from prose
     # At most half of the rows are tree nodes, or more if there are too few abstracts to fill the rest.
     max_tree_rows = max(limit - len(abstract_addresses), (limit + 1) // 2)
     declared_locations = list_tree_locations(declared_nodes, max_tree_rows)
@@ -63,13 +65,6 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
     yield from prose_locations
     for address in abstract_addresses[num_headings:]:
         yield _build_abstract_location(state, address, display_name, identity)
-
-
-def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Divide nodes into two lists: nodes of declared trees, and nodes of relations extracted from prose."""
-    trees = get_tree_names(state, nodes)
-    declared_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
-    return declared_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
 
 
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:

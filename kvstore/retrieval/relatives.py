@@ -51,7 +51,11 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
     for (entity, tree), members in groups.items():
         pieces.append(f"<p><b><bdi>{markup.escape(entity)}</bdi></b> in <bdi>{markup.escape(tree)}</bdi></p>")
         for label, direction in (("above", -1), ("below", 1)):
-            branches = _group_by_predecessor(member for member in members if member.level * direction > 0)
+            # By the name before them on their path (``via``), and by the length of the path.
+            branches: dict[tuple[str, int], list[Relative]] = {}
+            for member in members:
+                if member.level * direction > 0:
+                    branches.setdefault((member.via, abs(member.level)), []).append(member)
             if branches:
                 nearest = [relative for branch in branches.values() for relative in branch if abs(relative.level) == 1]
                 branch_html = "".join(_render_branch(nearest, branches, rendered_names=set(), distance=1))
@@ -60,14 +64,6 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
         limit_rows = (member for member in members if not member.level and not member.via and member.relative == "…")
         pieces += [markup.render_remark(row.text) for row in limit_rows]
     return f"<div>{''.join(pieces)}</div>"
-
-
-def _group_by_predecessor(relatives: Iterable[Relative]) -> Mapping[tuple[str, int], list[Relative]]:
-    """Return relatives grouped by the name before them on their path (``via``) and by the length of the path."""
-    branches: dict[tuple[str, int], list[Relative]] = {}
-    for relative in relatives:
-        branches.setdefault((relative.via, abs(relative.level)), []).append(relative)
-    return branches
 
 
 def _render_branch(

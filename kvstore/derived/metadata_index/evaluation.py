@@ -280,7 +280,9 @@ class Evaluation:
             matches_numbers = isinstance(condition, IsLike) and not condition.same_kind
             return self._evaluate_values(field, lambda prefix: self._match_texts(prefix, matcher, matches_numbers))
         if field.name == "changed":
-            return self._match_change_times(matcher.matches)
+            seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
+            is_matching = np.array([matcher.matches(_format_time(second)) for second in seconds.tolist()], np.bool_)
+            return _make_exact(self._make_mask(self.columns["document"][is_matching[indexes]]))
         if field.name == "key":
             return self._match_keys(matcher)
         return None
@@ -409,12 +411,6 @@ class Evaluation:
         else:
             selection = slice(first_later if operator == ">" else first_equal, len(sorted_seconds))
         return _make_exact(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
-
-    def _match_change_times(self, matches: Callable[[str], bool]) -> Bounds:
-        """Return the documents whose change time, as ISO 8601 text, satisfies ``matches``, as exact bounds."""
-        seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
-        is_matching = np.array([matches(_format_time(second)) for second in seconds.tolist()], np.bool_)
-        return _make_exact(self._make_mask(self.columns["document"][is_matching[indexes]]))
 
     # Keys of documents -----------------------------------------------------------------------------------------------
 

@@ -142,7 +142,10 @@ class PassageGraph(ViewReader):
         sizes = np.array([len(block) for _, block in blocks], np.int64)
         edge_entities = np.concatenate((entities[has_one], np.repeat(block_entities, sizes)))
         edges = np.concatenate((degrees.values[has_one] & np.uint64(PAYLOAD_MASK), *(block for _, block in blocks)))
-        bounds, edges = _group_edges(entities, edge_entities, edges)
+        # Group the edges by the index of their entity in ``entities``; the edges of an entity keep their order.
+        row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), edge_entities)]
+        order = np.argsort(row_indexes, kind="stable")
+        bounds, edges = np.searchsorted(row_indexes[order], np.arange(len(entities) + 1)), edges[order]
         return EntityRows(bounds, edges >> np.uint64(CHUNK_EDGE_SHIFT), edges.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
@@ -220,20 +223,6 @@ class PassageGraph(ViewReader):
             if value is not None:
                 self._pages[index] = _decode_page(key, value)
         self._page_indexes.update(zip(missing_pages, range(first_index, num_pages), strict=True))
-
-
-def _group_edges(
-    entities: npt.NDArray[np.uint32], edge_entities: npt.NDArray[np.uint32], edges: UInt64Array
-) -> tuple[npt.NDArray[np.int64], UInt64Array]:
-    """Group edges by entity, in the order of ``entities``, and return the bounds of the groups and the grouped edges.
-
-    ``edge_entities`` has the entity of each edge. The edges of an entity keep their order.
-    """
-    # The index in ``entities`` of the entity of each edge.
-    row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), edge_entities)]
-    order = np.argsort(row_indexes, kind="stable")
-    bounds = np.searchsorted(row_indexes[order], np.arange(len(entities) + 1))
-    return bounds, edges[order]
 
 
 class GraphWriter(ViewWriter, PassageGraph):

@@ -114,7 +114,11 @@ class TransitiveReduction:
             self._put_edge_status(child, parent, ACCEPTED)
         elif self._has_path(parent, child, forest.iter_asserted_parents, forest.iter_asserted_children):
             # The edge closes a cycle, so it creates or extends a strongly connected component.
-            component_nodes = self._find_component_nodes(child, parent)
+            # Its nodes are those on paths of asserted edges from ``parent`` up to ``child``, including both.
+            ancestors = self._compute_closure(parent, forest.iter_asserted_parents)
+            component_nodes = self._compute_closure(
+                child, lambda node: ancestors.intersection(forest.iter_asserted_children(node))
+            )
             edges = {
                 (node, upper_node)
                 for node in component_nodes
@@ -327,16 +331,6 @@ class TransitiveReduction:
                         seen.add(parent)
                         queue.append(parent)
         return self._compute_closure(goal, lambda node: children_by_parent.get(node, ())) if goal in seen else set()
-
-    def _find_component_nodes(self, child: int, parent: int) -> set[int]:
-        """Return the nodes on paths of asserted edges from ``parent`` up to ``child``, including both.
-
-        The new edge from ``child`` up to ``parent`` makes them one strongly connected component.
-        """
-        ancestors = self._compute_closure(parent, self._forest.iter_asserted_parents)
-        return self._compute_closure(
-            child, lambda node: ancestors.intersection(self._forest.iter_asserted_children(node))
-        )
 
     def _find_component_edges(self, node: int) -> set[Edge]:
         """Return the edges of the strongly connected component of a node: edges on a cycle through the node."""

@@ -158,7 +158,10 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         reader.load_names(chunk for _, chunk, mention_bits in mentions if not mention_bits & _TITLE_BITS)
         ids_by_entity: dict[int, list[int]] = {entity: [] for entity in self.entities}
         for entity, chunk, mention_bits in mentions:
-            mentioning_units = _list_mentioning_units(state, entity, units_by_chunk[chunk], mention_bits)
+            mentioning_units: Sequence[StoredUnit] = units_by_chunk[chunk]
+            if not mention_bits & _TITLE_BITS:
+                is_always_capitalized = not mention_bits & edges.LOWER
+                mentioning_units = reader.find_units_mentioning(entity, mentioning_units, is_always_capitalized)
             ids_by_entity[entity] += [unit.id for unit in mentioning_units]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
@@ -195,19 +198,6 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         chunk_set = ChunkList(np.array(sorted(bits_by_chunk), np.uint64))
         nearest, _ = find_nearest_chunks(state, self.vector, self.max_chunks, chunk_set)
         return {chunk: bits_by_chunk[chunk] for chunk, _ in nearest}
-
-
-def _list_mentioning_units(
-    state: State, entity: int, units: Sequence[StoredUnit], mention_bits: int
-) -> Sequence[StoredUnit]:
-    """Return the units of a chunk that mention an entity, or all if the document's title mentions it.
-
-    ``mention_bits`` say how the chunk mentions the entity.
-    """
-    if mention_bits & _TITLE_BITS:
-        return units
-    is_always_capitalized = not mention_bits & edges.LOWER
-    return state.get_part(UNITS).find_units_mentioning(entity, units, is_always_capitalized)
 
 
 class UnitContent(NamedTuple):

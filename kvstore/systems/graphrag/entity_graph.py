@@ -103,7 +103,9 @@ def build_mention_graph(state: State) -> EntityGraph:
     mention_chunks, entities, mention_bits = _read_mentions(passage_graph, chunks)
     entities = load_display_entities(state).resolve(entities)  # an alias counts as the entity it refers to
     mention_chunks, entities, mention_bits = _merge_mentions(mention_chunks, entities, mention_bits)
-    keys, node_entities = _order_nodes(state, entities)
+    known_entities = set(np.unique(entities).tolist())
+    names = [(key, entity) for key, entity in state.entities.iter_names() if entity in known_entities]  # sorted
+    keys, node_entities = [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
     # The node of an entity (an id) is its index in ``node_entities``, which are sorted by name.
     entity_indexes = np.searchsorted(np.sort(node_entities), entities)
     mention_nodes = np.argsort(node_entities)[entity_indexes]
@@ -177,17 +179,6 @@ def _find_group_starts(sorted_numbers: IntArray) -> IntArray:
     is_start = np.ones(len(sorted_numbers), np.bool_)
     is_start[1:] = sorted_numbers[1:] != sorted_numbers[:-1]
     return np.flatnonzero(is_start)
-
-
-def _order_nodes(state: State, entities: npt.NDArray[np.uint32]) -> tuple[list[str], npt.NDArray[np.uint32]]:
-    """Return the keys (normal forms) of the distinct ``entities``, ascending, and the ids in the same order.
-
-    Each of these entities is a node of the graph.
-    """
-    node_entities = set(np.unique(entities).tolist())
-    # In ascending order, as ``iter_names`` yields them.
-    names = [(key, entity) for key, entity in state.entities.iter_names() if entity in node_entities]
-    return [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
 
 
 def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Edges:

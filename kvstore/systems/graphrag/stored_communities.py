@@ -234,18 +234,15 @@ class StoredCommunities:
 
         The chunks were assigned at build time and can have been deleted since.
         """
-        self._preload_subtrees(communities)
+        level = communities
+        while level:  # load the records with one read for each level
+            self.preload(level)
+            level = [child for community in level for child in self._get_record(community)[CHILDREN_FIELD]]
         subtrees = [list(self._iter_subtree(community)) for community in communities]
         community_ids = list(dict.fromkeys(chain.from_iterable(subtrees)))
         rows = self._rows.get_many(CHUNK_HOMES, list(map(records.encode_u32, community_ids)))
         chunks_by_community = dict(zip(community_ids, map(_decode_homes, rows), strict=True))
         return [[chunk for community in subtree for chunk in chunks_by_community[community]] for subtree in subtrees]
-
-    def _preload_subtrees(self, communities: Sequence[int]) -> None:
-        """Load the records of communities and their descendants, with one read for each level."""
-        while communities:
-            self.preload(communities)
-            communities = [child for community in communities for child in self._get_record(community)[CHILDREN_FIELD]]
 
     def _iter_subtree(self, community: int) -> Iterator[int]:
         """Yield a community and its descendants, each before its children."""

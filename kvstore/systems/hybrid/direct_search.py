@@ -239,10 +239,13 @@ def combine_searches(
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense_scores = scale_to_best(cosines - noise.mean)
         lexical_scores = scale_to_best(np.array([lexical.bm25_scores[chunk] for chunk in chunks.tolist()]))
-        # The weights of both searches.
+        # Each search is weighted by the square root of the drop of its scores from the best result to rank 10.
         reliability = compute_dense_reliability(cosines, lexical_scores, noise)
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
-        lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
+        lexical_weight = weights.words * math.sqrt(_measure_drop(lexical_scores))
+        if lexical_weight:
+            dense_weight = (1 - weights.words) * math.sqrt(_measure_drop(dense_scores)) * dense_factor
+            lexical_weight /= lexical_weight + dense_weight
         scores = (1 - lexical_weight) * dense_scores + lexical_weight * lexical_scores
         scorer = BonusScorer(query, lexical.rarities)
         num_read = _add_bonuses(query, scorer, weights, chunks, scores)  # changes ``scores``
@@ -292,21 +295,6 @@ def _add_bonuses(
 def _list_ids(ranking: Ranking) -> Ids:
     """Return the chunk ids of a ranking, best first."""
     return np.array([chunk for chunk, _ in ranking], np.uint64)
-
-
-def _compute_lexical_weight(
-    base_weight: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], dense_factor: float
-) -> float:
-    """Return the weight of lexical search, 0 to 1; dense search has the rest.
-
-    It is ``base_weight`` if both searches separate their best results equally well and ``dense_factor`` is 1. ``dense``
-    and ``lexical`` are the scores of the two searches as fractions of the best. Each search is weighted by the square
-    root of the drop of its scores from the best result to rank 10. The weight of dense search is also multiplied by
-    ``dense_factor``.
-    """
-    lexical_weight = base_weight * math.sqrt(_measure_drop(lexical))
-    dense_weight = (1 - base_weight) * math.sqrt(_measure_drop(dense)) * dense_factor
-    return lexical_weight / (lexical_weight + dense_weight) if lexical_weight else 0.0
 
 
 def _measure_drop(scores: npt.NDArray[np.float64]) -> float:

@@ -60,7 +60,8 @@ class OrderedChunks:
 
         The array of unit vectors has shape (chunks, dimension).
         """
-        ordered_documents = _sort_documents(state)
+        keyed_documents = sorted((record.key, record.id) for record in state.documents.scan())
+        ordered_documents = array("q", (document for _, document in keyed_documents))
         # For each chunk: its id, its start in the document, its end in ``texts``, and the location of its vector.
         chunks, starts, ends, blocks, rows = (array("q") for _ in range(5))
         # For each document: its number of chunks, whether it is plain text, and the index of its language.
@@ -143,12 +144,6 @@ class OrderedChunks:
         """Convert bytes ``start`` to ``end`` of the chunk with this index to a span of its document."""
         offset = int(self.starts[chunk_index])
         return StoredSpan(int(self.documents[chunk_index]), int(self.ids[chunk_index]), offset + start, offset + end)
-
-
-def _sort_documents(state: State) -> array[int]:
-    """Return the ids of all documents in the order of their keys."""
-    keyed_documents = sorted((record.key, record.id) for record in state.documents.scan())
-    return array("q", (document for _, document in keyed_documents))
 
 
 def _copy_vectors(state: State, blocks: array[int], rows: array[int], file: ScratchFile) -> Matrix:

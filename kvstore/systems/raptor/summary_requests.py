@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...retrieval.cover import CoverSentence, collect_cover_sentences, read_chunk_positions
-from ...structures.documents.chunks import AbstractRecord
 from ...structures.documents.documents import DocumentRecord, build_heading_path
 from ...structures.indexes.index_reading import bind_index
 from ...structures.ranking import sort_chunks
@@ -201,9 +200,10 @@ class DocumentPartsRequest(ReadRequest[list[list[DocumentPart]]]):
                     num_chunks = child_record.last_chunk - child_record.first_chunk + 1
                     heapq.heappush(heap, (-num_chunks, document_index, child))
             else:
-                groups = _split_evenly(children, num_groups)
+                bounds = [len(children) * index // num_groups for index in range(num_groups + 1)]
                 parts[document_index] += [
-                    _PartChunks(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
+                    _PartChunks(children[start].first_chunk, children[stop - 1].last_chunk, record.section)
+                    for start, stop in pairwise(bounds)
                 ]
         return [sorted(document_parts) for document_parts in parts]
 
@@ -246,12 +246,6 @@ class ChunkPositionsRequest(ReadRequest[dict[int, tuple[str, int]]]):
     def fetch(self, state: State) -> dict[int, tuple[str, int]]:
         """Return the document key and the ordinal of each chunk, by chunk id."""
         return read_chunk_positions(state, self.chunks)
-
-
-def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequence[AbstractRecord]]:
-    """Split adjacent abstracts into ``count`` sequences of about the same length, in order."""
-    bounds = [len(children) * index // count for index in range(count + 1)]
-    return [children[start:end] for start, end in pairwise(bounds)]
 
 
 def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:

@@ -74,7 +74,8 @@ class TreeColumns:
 class StoredTopicTrees:
     """Two trees of topics in parallel arrays: of similar content (chunks), then of related content (sentences).
     ``levels``, ``parents`` (:data:`ROOT`: none) and ``sizes`` (numbers of chunks) have an element for each topic. The
-    first ``similar_count`` topics are the tree of similar content.
+    first ``similar_count`` topics are the tree of similar content. Methods with ``in_related_tree`` read the tree of
+    related content if it is True, else that of similar content.
     """
 
     def __init__(
@@ -132,17 +133,11 @@ class StoredTopicTrees:
         return None if parent == ROOT else parent
 
     def list_level(self, level: int, *, in_related_tree: bool) -> TopicIds:
-        """Return the topics at a level of one tree.
-
-        ``in_related_tree`` selects the tree of related content, else that of similar content.
-        """
+        """Return the topics at a level of one tree."""
         return np.flatnonzero(self._mask_tree(in_related_tree) & (self.levels == level))
 
     def list_roots(self, *, in_related_tree: bool) -> TopicIds:
-        """Return the topics without a parent in one tree.
-
-        ``in_related_tree`` selects the tree of related content, else that of similar content.
-        """
+        """Return the topics without a parent in one tree."""
         return np.flatnonzero(self._mask_tree(in_related_tree) & (self.parents == ROOT))
 
     def list_children(self, topic: int) -> list[int]:
@@ -164,10 +159,7 @@ class StoredTopicTrees:
             yield from self.iter_leaves(child)
 
     def find_leaves(self, chunks: Sequence[int], *, in_related_tree: bool = False) -> list[list[int]]:
-        """Return, for each chunk, the leaf topics that contain it in one tree, ascending.
-
-        ``in_related_tree`` selects the tree of related content, else that of similar content.
-        """
+        """Return, for each chunk, the leaf topics that contain it in one tree, ascending."""
         if in_related_tree and self.similar_count == len(self):
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
@@ -220,10 +212,7 @@ class StoredTopicTrees:
         return np.unique(ids[leaves < self.similar_count])
 
     def _mask_tree(self, in_related_tree: bool) -> npt.NDArray[np.bool_]:
-        """Return the mask of the topics of one tree.
-
-        ``in_related_tree`` selects the tree of related content, else that of similar content.
-        """
+        """Return the mask of the topics of one tree."""
         mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == in_related_tree
         return mask
 
