@@ -73,6 +73,8 @@ def test_a_range_that_does_not_include_the_quantity_is_kept(question: str, text:
         ("May I park on the lawn?", "from April to October"),
         ("How loud may it be?", "up to 60 dB"),
         ("order of 700", "Telephone 555-1234, KX-120, 2024-03-11"),
+        ("Where was the offsite in 2019?", "offsite 2025-11-19"),
+        ("How long does a migration of 11 take?", "migration 2.2 -> 2.4"),
     ],
 )
 def test_other_numbers_are_not_compared(question: str, text: str) -> None:

@@ -40,7 +40,8 @@ MONTH_NUMBERS = read_month_numbers(None)
 _MONTHS = rf"(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})"  # the abbreviations last
 _QUANTITY_PATTERN = compile_lazily(
     rf"""(?<![^\W_])(?<![.,:/\#−])(?<![^\W\d][-–])(?<![\s(][-–])(?<!\A[-–])(?:
-    (?P<month_before>(?i:{_MONTHS}))\.?\ (?P<day_after>[0-3]?\d)(?:st|nd|rd|th)?(?!\w|[:.]\d|\ ?[ap]\.?m\b)
+    (?P<iso_date>\d{{4}}-\d\d-\d\d)(?!\d)
+    |(?P<month_before>(?i:{_MONTHS}))\.?\ (?P<day_after>[0-3]?\d)(?:st|nd|rd|th)?(?!\w|[:.]\d|\ ?[ap]\.?m\b)
     |(?P<day_before>[0-3]?\d)(?:st|nd|rd|th)?(?:\ of)?\ (?P<month_after>(?i:{_MONTHS}))\b
     |(?:(?<=in\ )|(?=[A-Z]))(?!May\ (?:be|I|it|not|s?he|they|we|you)\b)(?P<month>(?i:{"|".join(MONTHS)}))\b
     |(?P<hour>[01]?\d)(?:[:.](?P<minute>[0-5]\d))?\ ?(?P<half>[AaPp])\.?[Mm]\b\.?
@@ -91,6 +92,8 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         if match is None:
             continue
         end = match.end()
+        if match["iso_date"]:
+            continue  # its numbers are no quantities: 2025-11 is no range
         if match["number"]:
             yield _parse_number(match, text)
         elif match["month"]:

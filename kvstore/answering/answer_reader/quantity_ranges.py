@@ -41,7 +41,7 @@ _COMPARISON_PATTERN = compile_lazily(
     r"(?:(?P<at_most>\b(?:up[ _]to|at most|(?:no|not) more than|max(?:imum|\.)?(?: of)?)|≤|<=)"
     r"|(?P<below>\b(?:under|below|(?:less|fewer) than)|<)"
     r"|(?P<at_least>\b(?:from|at least|starting at|min(?:imum|\.)?(?: of)?)|≥|>=)"
-    r"|(?P<above>\b(?:over|above|more than|exceeding)|>))[ _]?\Z",
+    r"|(?P<above>\b(?:over|above|more than|exceeding)|(?<![-=])>))[ _]?\Z",
     re.IGNORECASE,
 )
 _CALENDAR_COMPARISON_PATTERN = compile_lazily(
