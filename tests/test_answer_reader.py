@@ -613,6 +613,70 @@ def test_the_heading_of_a_release_answers_when_it_was_released(
     assert tested.outcome == "nearest"
 
 
+@pytest.mark.parametrize(
+    ("question", "entry"),
+    [
+        ("Which release introduced tide tables?", "[1.4.0] - 2026-03-04 > Added: Tide tables"),
+        ("Which version fixed the sticking needle?", "The needle no longer sticks"),
+        ("Which release introduced moon phases?", None),
+    ],
+)
+def test_a_list_of_changes_answers_which_release_changed_something(
+    reader: AnswerReader, tmp_path: Path, question: str, entry: str | None
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("CHANGES.md", CHANGES, format="markdown")
+        answer = store.ask(question)
+    assert (answer.outcome == "answered") == (entry is not None), answer.text
+    assert entry is None or entry in answer.text.split("\n\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("When was version 2.3.4 released?", "2.3.4"),
+        ("When was version 2.7 released?", "2.7"),
+        ("When was version 2.3 released?", None),
+    ],
+)
+def test_a_version_that_no_document_has_is_not_answered(
+    reader: AnswerReader, tmp_path: Path, question: str, number: str | None
+) -> None:
+    table = "| Version | Released |\n|---|---|\n| 2.4 | 2025-09-15 |\n| 2.3 | 2025-05-27 |\n| 2.2 | 2025-02-03 |\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("versions.md", f"# Supported versions\n\n{table}", format="markdown")
+        answer = store.ask(question)
+    assert (answer.outcome == "answered") == (number is None), answer.text
+    assert number is None or f"No document mentions {number}." in answer.text
+
+
+@pytest.mark.parametrize("lease", ["90s", "90 min", "2h", "3 d"])
+def test_a_short_unit_of_time_is_a_duration(reader: AnswerReader, tmp_path: Path, lease: str) -> None:
+    rows = f"| Lease of a job | {lease} |\n| Keeping of the log of a job | 30 days |"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("defaults.md", f"# Defaults\n\n| Setting | Default |\n|---|---|\n{rows}\n", format="markdown")
+        answer = store.ask("How long is the lease of a job?")
+    assert answer.outcome == "answered" and lease in answer.text.split("\n\n")[0], answer.text
+
+
+def test_a_sentence_without_a_subject_is_read_with_the_one_before_it(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "The diesel pump is dropped in June, because parts are rare. Proposed by Ada Quill, accepted with four votes."
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("minutes.md", f"# Minutes of May\n\n{text} The vote against came from Ole Voss.\n", format="markdown")
+        answer = store.ask("Who proposed dropping the diesel pump?")
+    assert answer.outcome == "answered" and "Ada Quill" in answer.text.split("\n\n")[0], answer.text
+
+
+def test_the_day_of_a_date_is_not_a_range_of_years(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "Team offsite\nWhen: Wednesday, 19 November 2025 (2025-11-19)\nWhere: Hotel Aurora, Lichtaart\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("offsite", text, title="Team offsite")
+        answer = store.ask("Where was the team offsite in 2024?")
+    assert answer.confidence < 0.5, answer.text
+
+
 MAIL = """From: Billing <billing@acme.example>
 Date: Tue, 5 Mar 2024 10:00:00 +0000
 Subject: Invoice 4711

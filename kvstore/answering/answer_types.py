@@ -35,6 +35,7 @@ _NUMBERS = (
 #: Currencies, units of time and of length, as words and signs.
 _CURRENCIES = "euros?|dollars?|pounds?|cents?|pence|francs?|kroner|yen|eur|usd|gbp|chf|€|£|¥|\\$"
 _TIME_UNITS = "(?:second|minute|hour|day|night|week|month|year|decade)s?|centur(?:y|ies)"
+_SHORT_TIME_UNITS = "ms|s|secs?|m|mins?|h|hrs?|d|wks?|yrs?"
 _LENGTH_UNITS = (
     "[mk]m|[mcd]?m|ft|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|inch(?:es)?|pages?|words?|characters?|tokens?"
 )
@@ -79,7 +80,7 @@ _TYPE_PATTERNS = {
     ),
     "duration": compile_lazily(
         rf"{_AMOUNT}(?:[ -](?:{_NUMBERS}|to|or|and|\d+|[a-z]+))?[ -](?:{_TIME_UNITS}|{_LENGTH_UNITS})\b"
-        rf"|{_build_field_pattern(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}",
+        rf"|(?<![^\W\d])\d ?(?:{_SHORT_TIME_UNITS})\b|{_build_field_pattern(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}",
         re.IGNORECASE,
     ),
     "weight": compile_lazily(

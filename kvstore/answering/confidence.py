@@ -36,12 +36,14 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
+from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.question_words import load_question_words
 from ..text.segmenters import Segmenter
 from ..text.words import (
     QuestionStemmer,
     detect_word_language,
+    find_reference_numbers,
     get_function_words,
     is_bigram,
     is_unspaced,
@@ -84,6 +86,10 @@ _ROW_NUMBER_PATTERN = compile_lazily(r":\d+\Z")
 _DECIMAL_PATTERN = compile_lazily(
     r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![.,]?\d)|\d+,\d+(?![.,]?\d)|(?P<whole>\d+)\.\d+(?!\.|,?\d))"
 )
+#: A date such as 2026-02-03, and the marks inside a reference number, which texts can write differently.
+_ISO_DATE_PATTERN, _MARK_PATTERN = compile_lazily(r"\d{4}-\d\d(?:-\d\d)?"), compile_lazily("[-./]")
+#: A version with two numbers in a question; any other number with a point is an amount.
+_SHORT_VERSION_PATTERN = compile_lazily(r"\b(?:version|release) (\d+\.\d+)(?!\w|\.\d)", re.IGNORECASE)
 #: The amount added to the logit if the best sentence lacks a form that can be recognized, such as the form of an
 #: address, or if the best row has no value in the column that the question names.
 _FORMLESS_LOGIT = -4.0
@@ -266,6 +272,8 @@ def estimate_confidence(
     missing_names = [
         name for name in missing_names if name not in names_of_persons or name.text in question_terms.unknown_names
     ]
+    missing_numbers = _find_missing_numbers(query.question, [passage.text for passage in passages])
+    unknown_names += tuple(number for number in missing_numbers if not any(number in name for name in unknown_names))
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
     if hits and weights is not None and query.user_vector is None:
@@ -283,7 +291,7 @@ def estimate_confidence(
     if lacks_form or empty_terms:
         logit += _FORMLESS_LOGIT
     has_other_section = reader_result is None and _is_paragraph_missing(query.question, hits, context)
-    if has_other_section or any(name.number_indexes for name in missing_names):
+    if has_other_section or missing_numbers or any(name.number_indexes for name in missing_names):
         logit += _OTHER_NUMBER_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
@@ -319,6 +327,34 @@ def _is_paragraph_missing(question: str, hits: Sequence[Hit], context: Sequence[
         return False
     texts = ("\n".join([*hit.heading.split(" > "), hit.text]) for hit in hits)
     return not any(mentions_section(reference, text) for text in chain(texts, context))
+
+
+def _find_missing_numbers(question: str, texts: Sequence[str]) -> list[str]:
+    """Return the reference numbers of a question (invoices, versions) that no text has, as the question writes them.
+
+    The marks in a number can differ: ``INV-2024/017`` is ``INV 2024-017``. Dates are never missing, because texts can
+    write them in other ways.
+    """
+    numbers = [number for number in find_reference_numbers(question) if not _ISO_DATE_PATTERN.fullmatch(number)]
+    numbers += _SHORT_VERSION_PATTERN.findall(question)
+    if not numbers:
+        return []
+    content = fold_text("\n".join(texts))
+    missing_numbers = {number for number in numbers if not _has_number(content, number)}
+    words = [word.strip("?!.,;:()") for word in question.split()]
+    return [word for word in words if not missing_numbers.isdisjoint([word, *find_reference_numbers(word)])]
+
+
+def _has_number(text: str, number: str) -> bool:
+    """True if a text has a reference number, perhaps with other marks in it. Both are in normal form.
+
+    >>> [_has_number("inv 2024-017 of release v2.1.0", number) for number in ("inv-2024/017", "2.1.0", "1.0")]
+    [True, True, False]
+    """
+    parts = _MARK_PATTERN.split(number.removeprefix("v"))
+    mark = r"[-–./]" if all(map(str.isdigit, parts)) else r"[-–./ ]"
+    end = r"(?!\d)" if len(parts) == 2 and all(map(str.isdigit, parts)) else r"(?!\w|\.\d)"  # 2.1 has version 2.1.3
+    return re.search(rf"(?<![\w.])v?{mark.join(map(re.escape, parts))}{end}", text) is not None
 
 
 def _blank_decimals(text: str, question: str) -> str:

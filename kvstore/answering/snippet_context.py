@@ -42,6 +42,11 @@ _BACK_REFERENCE_PATTERN = compile_lazily(
 _PRONOUN_PATTERN = compile_lazily(
     r"(?:\d{1,3}(?:\.\d{1,3})*\.? +)?(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE
 )
+#: A participle at the start of a sentence without a subject: "Reported by Ann Lee.", "Founded in 1912."
+_PARTICIPLE_PATTERN = compile_lazily(
+    r"\(?[A-Z][a-z]+(?:ed|en|wn|ght|uilt|ade|old|ound|ent) (?:as|at|by|for|from|in|on|to|under|until|with)\b"
+    r"(?![^,]*,[^,]* (?:are|can|did|do|does|had|has|have|is|may|must|shall|should|was|were|will|would)\b)"
+)
 #: Headings of sections that show how something is written, or list other sections.
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: The line above a quoted mail, with its date: "On 3 May 2026 at 09:05, Ann Voss wrote:".
@@ -106,7 +111,8 @@ class ContextAnnotator:
         follows_table = previous is not None and previous.kind == "table"  # prose refers to no single row of it
         if snippet.kind == "item" or (snippet.kind == "prose" and not follows_table):
             snippet.needs_previous = not self._at_section_start and _refers_back(snippet, opens_block)
-            snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
+            lacks_subject = not opens_block and _PARTICIPLE_PATTERN.match(snippet.text) is not None
+            snippet.needs_subject = lacks_subject or _PRONOUN_PATTERN.match(snippet.text) is not None
         if opens_block:
             self._open_block(snippet)
         snippet.caption = self._caption

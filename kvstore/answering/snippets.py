@@ -160,8 +160,12 @@ class Release(NamedTuple):
         >>> [release.answers_question(question) for question in questions]
         [True, False, False]
         """
-        version = re.search(rf"(?<![\w.])v?{re.escape(self.version)}(?!\w|\.\d)", question, re.IGNORECASE)
-        return version is not None and _RELEASE_QUESTION_PATTERN.match(question) is not None
+        return self.is_named_in(question) and _RELEASE_QUESTION_PATTERN.match(question) is not None
+
+    def is_named_in(self, question: str) -> bool:
+        """True if a question has the version of the release."""
+        pattern = rf"(?<![\w.])v?{re.escape(self.version)}(?!\w|\.\d)"
+        return re.search(pattern, question, re.IGNORECASE) is not None
 
 
 class SnippetHeading(NamedTuple):
@@ -455,8 +459,8 @@ def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet
     >>> [snippet.release.date for heading in headings for snippet in iter_release_snippets(heading, block)]
     ['2026-02-03', '3 May 2026']
     """
-    match = _RELEASE_PATTERN.fullmatch(heading)
-    if match is not None:
+    release = parse_release(heading)
+    if release is not None:
         yield Snippet(
             start=block.start,
             end=block.end,
@@ -465,8 +469,14 @@ def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet
             block_index=block.block_index,
             is_selectable=False,
             num_words=2,  # the version and the date
-            release=Release(match["version"], match["date"]),
+            release=release,
         )
+
+
+def parse_release(heading: str) -> Release | None:
+    """Return the release that a heading of a list of changes dates, or None for any other heading."""
+    match = _RELEASE_PATTERN.fullmatch(heading)
+    return None if match is None else Release(match["version"], match["date"])
 
 
 def truncate_snippet(text: str) -> str:

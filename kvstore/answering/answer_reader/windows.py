@@ -24,7 +24,7 @@ from ..extractive import SnippetScorer, list_candidates
 from ..passages import Passage
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
-from ..snippets import MAIL_FIELD_PATTERN, Snippet, is_unasked_mail_field
+from ..snippets import MAIL_FIELD_PATTERN, Snippet, is_unasked_mail_field, parse_release
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
@@ -42,6 +42,8 @@ _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*|(?<![\w.])\d+\.\d+\
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
+#: A heading in a list of changes that says what happened to the entries below it.
+_CHANGE_PATTERN = compile_lazily(r"(?:add|chang|deprecat|fix|improv|remov|renam|updat)ed", re.IGNORECASE)
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
 _COMPARING_PATTERN = compile_lazily(r"\b(?:which|who|whom|whose)\b", re.IGNORECASE)
 
@@ -90,7 +92,7 @@ def select_windows(
         candidates, key=lambda position: (marked_rows.get(position) is None, -scores[position], position)
     ):
         passage_index, index = position
-        text, offset = _build_window_text(passages[passage_index], index, numbers)
+        text, offset = _build_window_text(passages[passage_index], index, scorer.question, numbers)
         window = Window(position, text, offset, candidates[position], is_ruled_out=position in marked_rows)
         marked_row = marked_rows.get(position)
         if marked_row is not None:
@@ -274,7 +276,7 @@ def _is_row(snippet: Snippet) -> bool:
     return bool(snippet.cell_text) or (snippet.kind == "table" and len(FIELD_PATTERN.findall(snippet.text)) > 1)
 
 
-def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
+def _build_window_text(passage: Passage, index: int, question: str, numbers: Collection[str]) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
     The title, the headings and a sentence to which the snippet refers precede it. A list that the snippet introduces
@@ -288,7 +290,7 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
         return snippet.release.sentence, 0
     name = PurePosixPath(passage.document).stem
     document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
-    labels = [document_name, *passage.list_labels(index)]
+    labels = [document_name, *_phrase_release(passage.list_labels(index), question)]
     text_before = "".join(
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
@@ -297,6 +299,34 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
     if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         text_before += f"{snippets[index - 1].labeled_text} "
     return text_before + _phrase_mail_field(_render_with_block(snippets, index)), len(text_before)
+
+
+def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
+    """Return labels (headings) with the version and date in a heading of a list of changes as words of a sentence.
+
+    The network was trained on sentences. It does not see that "[2.4.0] – 2026-02-03. Added." is when a change was made.
+    A question that names the version asks for neither it nor its date.
+
+    >>> labels = ["Changelog", "[2.4.0] – 2026-02-03", "Added"]
+    >>> [_phrase_release(labels, question)[1] for question in ("When was search added?", "What was added in 2.4.0?")]
+    ['In version 2.4.0, released on 2026-02-03, this was added:', 'In version 2.4.0, this was added:']
+    >>> _phrase_release(["v2.4 (3 May 2026)", "Known problems"], "")
+    ['Version 2.4 was released on 3 May 2026.', 'Known problems']
+    """
+    for index, label in enumerate(labels):
+        release = parse_release(label)
+        if release is None:
+            continue
+        text = f"In version {release.version}"
+        if not release.is_named_in(question):
+            text += f", released on {release.date}"
+        following = labels[index + 1 : index + 2]
+        if not following:
+            return [*labels[:index], f"{text}:"]
+        if _CHANGE_PATTERN.fullmatch(following[0]):
+            return [*labels[:index], f"{text}, this was {following[0].lower()}:", *labels[index + 2 :]]
+        return [*labels[:index], release.sentence, *labels[index + 1 :]]
+    return list(labels)
 
 
 def _phrase_mail_field(text: str) -> str:
