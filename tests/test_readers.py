@@ -958,6 +958,76 @@ def test_pdf_cells_that_are_drawn_one_by_one_are_a_row() -> None:
     )
 
 
+def test_pdf_tables_of_two_columns_have_a_line_for_each_row() -> None:
+    """The longest cell of a column is near the next one, headers are centered, and amounts end at the same place."""
+    facts = make_page_content(
+        (84, 700, "Subject"),
+        (210, 700, "Entry"),
+        (60, 682, "Caller"),
+        (180, 682, "Mrs. Ingram, Quay 12"),
+        (60, 664, "Damage by the estimate"),
+        (180, 664, "about 230,000 euros"),
+        (60, 646, "Crew"),
+        (180, 646, "27 from the harbor and four"),
+        (180, 634, "from the island"),
+        (60, 600, "The lamp burned until the morning, and nobody was hurt that night on the quay or in the boats."),
+    )
+    assert read_one(make_pdf([facts]), "a.pdf").text == (
+        "Subject                  Entry\n"
+        "Caller                   Mrs. Ingram, Quay 12\n"
+        "Damage by the estimate   about 230,000 euros\n"
+        "Crew                     27 from the harbor and four from the island\n\n"
+        "The lamp burned until the morning, and nobody was hurt that night on the quay or in the boats.\n"
+    )
+    # A digit has the width of 5.56 points, and a period or comma 2.78.
+    fees = make_page_content(
+        (60, 700, "Berth"),
+        (200, 700, "12.00"),
+        (60, 682, "Crane, for each lift of a boat"),
+        (194.44, 682, "145.00"),
+        (60, 664, "Shed"),
+        (186.1, 664, "1,240.00"),
+    )
+    assert read_one(make_pdf([fees]), "a.pdf").text == (
+        "Berth                            12.00\n"
+        "Crane, for each lift of a boat   145.00\n"
+        "Shed                             1,240.00\n"
+    )
+
+
+def test_pdf_lists_and_contents_are_no_tables() -> None:
+    rows = [(x, 700 - 12 * row, text) for row, texts in enumerate((("Rope", "3"), ("Sails", "5"), ("Tar", "9")))
+            for x, text in zip((60, 200), texts, strict=True)]  # fmt: skip
+    assert read_one(make_pdf([make_page_content(*rows)]), "a.pdf").text == "Rope 3\n\nSails 5\n\nTar 9\n"
+
+
+def test_pdf_numbered_items_are_paragraphs_with_their_last_words() -> None:
+    page = make_page_content(
+        (
+            60,
+            700,
+            "1. Bring the boat to the slip, and take the sail and the boom and all that is loose off her, and wait",
+        ),
+        (71, 688, "for the crane."),
+        (
+            60,
+            676,
+            "2. Wash her with fresh water from the hose that hangs next to the slip, and also rinse her anchor well.",
+        ),
+        (60, 664, "3. Sign the book."),
+    )
+    assert read_one(make_pdf([page]), "a.pdf").text == (
+        "1. Bring the boat to the slip, and take the sail and the boom and all that is loose off her, and wait for the "
+        "crane.\n\n2. Wash her with fresh water from the hose that hangs next to the slip, and also rinse her anchor "
+        "well.\n\n3. Sign the book.\n"
+    )
+
+
+def test_the_address_of_a_printed_page_is_not_its_title() -> None:
+    for address in ("about:blank", "https://tern.example/fees?year=2026"):
+        assert read_one(make_pdf([["Harbor fees", LONG]], title=address), "a.pdf").title != address
+
+
 @pytest.mark.parametrize(
     ("font", "advance"),
     [
@@ -1173,6 +1243,39 @@ def test_docx_bold_paragraphs_are_headings_if_no_style_is_one() -> None:
         "All agree.\n\n*它必须是绿色的。*\n\n大家同意。\n\n## Signed\n\n- *Ann*\n"
     )
     assert read_one(write_minutes("Annex"), "a.docx").text.startswith("*MINUTES*\n\nof the")
+
+
+def make_form(rows: Sequence[Sequence[str]], is_bold: Callable[[int, int], bool]) -> bytes:
+    """Return a Word document with a table, in which some cells, chosen by row and column, are bold."""
+    import docx
+
+    word = docx.Document()
+    table = word.add_table(rows=len(rows), cols=len(rows[0]))
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts):
+            table.cell(row, column).paragraphs[0].add_run(text).bold = is_bold(row, column) or None
+    return save_docx(word)
+
+
+def test_docx_forms_have_a_row_for_each_label() -> None:
+    form = [["Boat", "Petrel 22", "Owner", "Ada Lund"], ["Length", "9 m", "Insured until", "3 May 2026"]]
+    lines = ["Boat | Petrel 22", "Owner | Ada Lund", "Length | 9 m", "Insured until | 3 May 2026"]
+    text = "|  |  |\n| --- | --- |\n" + "".join(f"| {line} |\n" for line in lines)
+    assert read_one(make_form(form, lambda row, column: False), "a.docx").text == text
+    entries = [["Caller", "Mrs. Ingram"], ["Place", "Quay 12"], ["Alarm", "23:18"]]
+    text = "|  |  |\n| --- | --- |\n| Caller | Mrs. Ingram |\n| Place | Quay 12 |\n| Alarm | 23:18 |\n"
+    assert read_one(make_form(entries, lambda row, column: column == 0), "a.docx").text == text
+    with_colons = make_form([[f"{label}:", value] for label, value in entries], lambda row, column: False)
+    assert read_one(with_colons, "a.docx").text.replace(":", "") == text.replace(":", "")
+
+
+def test_docx_tables_with_a_header_are_no_forms() -> None:
+    table = [["Room", "Fee in 2026"], ["Hall", "60"], ["Shed", "none"]]
+    text = "| Room | Fee in 2026 |\n| --- | --- |\n| Hall | 60 |\n| Shed | none |\n"
+    assert read_one(make_form(table, lambda row, column: False), "a.docx").text == text
+    marked = [["Room", "Fee for 2 days"], *table[1:]]
+    text = text.replace("in 2026", "for 2 days")
+    assert read_one(make_form(marked, lambda row, column: row == 0), "a.docx").text == text
 
 
 def test_docx_notes_symbols_formulas_and_raised_digits_are_read() -> None:

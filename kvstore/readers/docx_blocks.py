@@ -10,7 +10,7 @@ refer to ECMA-376 part 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -354,18 +354,20 @@ class DocxBody:
         if len(cells) == 1:  # a box around text
             return self._build_container_blocks(cells[0])
         num_titles = count_title_rows(len(row) > 1 for row in rows)
+        is_form = _is_marked_as_form(table, rows[num_titles:])
         texts: list[list[str]] = []
         for index, row in enumerate(rows):
             row_texts: list[str] = []
             for cell in row:
                 if _continues_cell_above(cell):
                     text = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
-                else:  # titles and the header are plain
-                    text = render_one_line(self._build_container_blocks(cell, plain=len(texts) <= num_titles))
+                else:  # titles, the header and the labels of a form are plain
+                    is_plain = len(texts) <= num_titles or (bool(is_form) and len(row_texts) % 2 == 0)
+                    text = render_one_line(self._build_container_blocks(cell, plain=is_plain))
                 row_texts += [text, *[""] * (_count_columns(cell) - 1)]
             if index < num_titles or any(row_texts):
                 texts.append(row_texts)
-        return make_titled_table(texts, num_titles)
+        return make_titled_table(texts, num_titles, is_form)
 
 
 def _iter_unwrapped(container: Any) -> Iterator[Any]:
@@ -375,6 +377,31 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
             yield from _iter_unwrapped(child)
         elif isinstance(child.tag, str):
             yield child
+
+
+def _is_marked_as_form(table: Any, rows: Sequence[Sequence[Any]]) -> bool | None:
+    """True if the format of cells shows that ``rows`` of a table are a form: labels, each with its value to its right.
+
+    All labels, and no value in the first row, are bold or have a background. False if the first row is marked as a
+    header instead, and None if the format shows neither.
+    """
+    if not rows or table.find("w:tr/w:trPr/w:tblHeader", nsmap) is not None:  # repeated on each page (17.4.49)
+        return False
+    if all(map(_is_marked, rows[0])):
+        return False
+    labels = [cell for row in rows for cell in row[::2] if _get_verbatim(cell).strip()]
+    has_pairs = len(rows) > 1 and all(len(row) == 1 or len(row) % 2 == 0 for row in rows)
+    is_form = has_pairs and all(map(_is_marked, labels)) and not any(map(_is_marked, rows[0][1::2]))
+    return is_form or None
+
+
+def _is_marked(cell: Any) -> bool:
+    """True if all text of a table cell is bold, or if the cell has a background (17.4.32)."""
+    shading = cell.find("w:tcPr/w:shd", nsmap)
+    if shading is not None and (shading.get(qn("w:fill")) or "auto").lower() not in ("auto", "ffffff"):
+        return True
+    runs = [run for run in cell.iter(_RUN_TAG) if _get_verbatim(run).strip()]
+    return bool(runs) and all(_has_property(run, "b") for run in runs)
 
 
 def _continues_cell_above(cell: Any) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -30,6 +31,9 @@ _BLOCK_OPENER_PATTERN = re.compile(
 )
 #: The possible first characters of a block opener.
 _OPENER_CHARACTERS = frozenset("#-+*>`~|=_<[")
+_DIGIT_PATTERN = re.compile(r"\d")
+#: A year or quarter, which can be the name of a column.
+_YEAR_PATTERN = re.compile(r"\b(?:(?:19|20)\d\d|[QH][1-4])\b")
 _NUMBERED_ITEM_PATTERN = re.compile(r"(\d{1,9})([.)])(?=\s|$)")  # 1. tea
 _ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
 _CLOSING_HASHES_PATTERN = re.compile(r"\s+#+$")  # the end of "## Green tea ##"
@@ -396,15 +400,47 @@ def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Markdown
     return MarkdownBlock("table", "\n".join([header_line, "|" + " --- |" * num_columns, *map(_format_row, rows)]))
 
 
-def make_titled_table(rows: Sequence[Sequence[str]], num_titles: int) -> list[MarkdownBlock]:
+def make_titled_table(
+    rows: Sequence[Sequence[str]], num_titles: int, is_form: bool | None = None
+) -> list[MarkdownBlock]:
     """Return a table of cell texts as blocks: its first ``num_titles`` rows as paragraphs, and a table of the others.
 
-    Empty titles are omitted.
+    Empty titles are omitted. A form becomes a table without a header, with a row for each label and its value.
+    ``is_form`` is True for a form (None: the texts decide).
     """
     titles = filter(None, (" ".join("".join(cells).split()) for cells in rows[:num_titles]))
     blocks = [make_paragraph(title) for title in titles]
     other_rows = rows[num_titles:]
+    if _is_form(other_rows) if is_form is None else is_form:
+        pairs = [pair for cells in other_rows for pair in _pair_cells(cells) if any(pair)]
+        return [*blocks, make_table([], pairs)]
     return [*blocks, make_table(other_rows[0], other_rows[1:])] if other_rows else blocks
+
+
+def _is_form(rows: Sequence[Sequence[str]]) -> bool:
+    """True if rows of cell texts are a form without a header: pairs of a label and its value.
+
+    Every label ends with a colon. Or the labels are distinct and have no digit, and a value in the first row has one
+    that belongs to no year, which the name of a column hardly ever has.
+
+    >>> _is_form([["Boat", "Petrel 22", "Owner", "Ada"], ["Length", "9 m", "Berth", "B 12"]])
+    True
+    >>> _is_form([["Boat", "Length in 2024"], ["Petrel", "9 m"]])
+    False
+    """
+    pairs = [pair for cells in rows for pair in _pair_cells(cells) if any(pair)]
+    labels = [label for label, _ in pairs]
+    if len(rows) < 2 or any(len(cells) % 2 for cells in rows) or not all(labels):
+        return False
+    if all(label.endswith(":") for label in labels):
+        return True
+    has_value = any(_DIGIT_PATTERN.search(_YEAR_PATTERN.sub("", value)) for _, value in _pair_cells(rows[0]))
+    return has_value and len(set(labels)) == len(labels) and not any(map(_DIGIT_PATTERN.search, labels))
+
+
+def _pair_cells(cells: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the cells of a row of a form as pairs: each label with its value."""
+    return list(zip_longest(cells[::2], cells[1::2], fillvalue=""))
 
 
 def count_title_rows(is_wide: Iterable[bool]) -> int:

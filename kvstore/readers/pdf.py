@@ -3,13 +3,13 @@ A *running line* is repeated at the head or foot of pages. The *cells* of a line
 *leading* is the usual distance between lines. Lengths are in points, and y grows upward.
 
 In: a PDF file. Out: one document of format ``text``. Lines are joined into paragraphs, hyphenated words are restored,
-and pages are separated by a blank line. A table of three or more columns is one paragraph with a line for each row and
-aligned cells; other rows and entries of a list are separate paragraphs. A term is on a line above its definition,
-columns of text follow one another, and ligatures are expanded. Running heads and page numbers are dropped and reported
-in ``left_out``; the ``navigation=keep`` option keeps them. The title is the one in the file's metadata if it is
-meaningful, else a title at the beginning of the text. ``meta['pages']`` counts the pages,
-``meta['pages_without_text']`` the pages that are images. A file that is damaged, locked with a password or without a
-text layer is a ReaderError, and so is a missing pypdf.
+and pages are separated by a blank line. A table is one paragraph with a line for each row and aligned cells, if at
+least three rows have two cells, or two rows have more; other rows and entries of a list are separate paragraphs. A term
+is on a line above its definition, columns of text follow one another, and ligatures are expanded. Running heads and
+page numbers are dropped and reported in ``left_out``; the ``navigation=keep`` option keeps them. The title is the one
+in the file's metadata if it is meaningful, else a title at the beginning of the text. ``meta['pages']`` counts the
+pages, ``meta['pages_without_text']`` the pages that are images. A file that is damaged, locked with a password or
+without a text layer is a ReaderError, and so is a missing pypdf.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .field_lines import align_columns
 from .pdf_fonts import PenTracker
-from .pdf_lines import PageLine, read_page_lines
+from .pdf_lines import MARKER_PATTERN, PageLine, read_page_lines
 from .raw_document import (
     JSON,
     MAX_EXCERPT_CHARACTERS,
@@ -42,6 +42,8 @@ from .text import find_title
 _BULLET_PATTERN = re.compile(r"[•◦▪‣●○■∙]\s")
 #: The number of a clause with parts (``4.2``) that begins with a capital, and the end of the clause before it.
 _CLAUSE_START_PATTERN = re.compile(r"\d{1,3}(?:\.\d{1,3})+\.?\s+[^\W\d_a-z]")
+#: The number of an item of a list.
+_ITEM_NUMBER_PATTERN = re.compile(r"(\d{1,3})[.)]\s")
 _CLAUSE_END_PATTERN = re.compile(r"[.:;][\"'”’)]*$")  # tea."
 #: A line shorter than this share of the page's usual line length ends its paragraph.
 _SHORT_LINE_SHARE = 0.6
@@ -49,8 +51,13 @@ _SHORT_LINE_SHARE = 0.6
 #: difference of their letter sizes, relative to the size.
 _MAX_LEADING = 1.45
 _MAX_SIZE_DIFFERENCE = 0.12
-#: The minimum number of columns of a table. A line of two cells can be a term next to its definition.
-_MIN_COLUMNS = 3
+#: The minimum number of rows of a table, and of one of two columns or with narrow gaps. A line of two cells can also be
+#: a term next to its definition, or two texts that have nothing to do with each other.
+_MIN_ROWS, _MIN_UNCERTAIN_ROWS = 2, 3
+#: The number of lines at the beginning of a table of which one has its columns; a cell of the others can be centered.
+_NUM_HEADER_LINES = 2
+#: The maximum distance of two rows, and of a line that continues the cells above it, in letter heights.
+_MAX_ROW_DISTANCE, _MAX_CONTINUED_DISTANCE = 4.0, 1.5
 #: The minimum indentation that has a meaning, and the maximum offset between aligned lines, in letter heights.
 _MIN_INDENT = 0.8
 _MAX_ALIGNED_OFFSET = 0.5
@@ -227,18 +234,18 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     if not lines:
         return ""
     layout = _measure_layout(lines)
-    tables = {id(rows[0]): rows for rows in _find_tables(lines)}  # by the id of the first row
-    table_lines = {id(row) for rows in tables.values() for row in rows}
+    tables = {id(table.lines[0]): table for table in _find_tables(lines)}  # by the id of the first line
+    table_lines = {id(line) for table in tables.values() for line in table.lines}
     paragraphs: list[str] = []
     num_lines = 0  # of the current paragraph
     for previous, line, next_line in zip([None, *lines], lines, [*lines[1:], None], strict=False):
         if id(line) in table_lines:
             if id(line) in tables:
-                cells = [[" ".join(cell.text.split()) for cell in row.cells] for row in tables[id(line)]]
-                paragraphs.append(align_columns(cells))
+                paragraphs.append(align_columns(tables[id(line)].rows))
             continue
         separator = None
-        if previous is not None and id(previous) not in table_lines:
+        is_next_item = bool(paragraphs) and _is_next_item(paragraphs[-1], line.text)
+        if previous is not None and id(previous) not in table_lines and not is_next_item:
             separator = _choose_separator(previous, line, next_line, num_lines, layout)
         if separator is None:
             paragraphs.append(line.text)
@@ -250,6 +257,12 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
         else:
             paragraphs[-1] += separator + line.text
     return "\n\n".join(paragraphs)
+
+
+def _is_next_item(item: str, line: str) -> bool:
+    """True if a line begins with the number after that of a list item: ``6. Lock up.`` below ``5. Clean the tank.``"""
+    item_number, line_number = _ITEM_NUMBER_PATTERN.match(item), _ITEM_NUMBER_PATTERN.match(line)
+    return item_number is not None and line_number is not None and int(line_number[1]) == int(item_number[1]) + 1
 
 
 class _PageLayout(NamedTuple):
@@ -268,28 +281,122 @@ def _measure_layout(lines: Sequence[PageLine]) -> _PageLayout:
     return _PageLayout(usual_length, leading=steps[len(steps) // 2] if steps else 0.0)  # the median
 
 
-def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
-    """Yield the rows of each table: two or more lines of three or more aligned cells (texts between wide gaps)."""
-    rows: list[PageLine] = []
-    for line in lines:
-        if rows and _has_same_columns(rows[0], line):
-            rows.append(line)
-            continue
-        if len(rows) > 1:
-            yield rows
-        rows = [line] if len(line.cells) >= _MIN_COLUMNS else []
-    if len(rows) > 1:
-        yield rows
+def _find_tables(lines: Sequence[PageLine]) -> Iterator[_Table]:
+    """Yield the tables among the lines of a page: adjacent lines of aligned cells (texts between wide gaps)."""
+    index = 0
+    while index < len(lines):
+        candidates = (
+            _match_rows(lines, index, reference)
+            for reference in lines[index : index + _NUM_HEADER_LINES]
+            if len(reference.column_starts) > 1
+        )
+        table = max(candidates, key=lambda candidate: len(candidate.rows), default=None)
+        if table is not None and _is_table(table):
+            yield table
+            index += len(table.lines)
+        else:
+            index += 1
 
 
-def _has_same_columns(row: PageLine, line: PageLine) -> bool:
-    """True if a line has as many cells (texts between wide gaps) as ``row``, and each begins in the same column."""
-    starts = [cell.x for cell in row.cells]
-    ends = [*starts[1:], math.inf]  # a column ends where the next one starts
+class _Table(NamedTuple):
+    """A table: its lines in order, and the texts of the cells of each row, which can continue over several lines."""
+
+    lines: list[PageLine]
+    rows: list[list[str]]
+
+
+def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _Table:
+    """Return the table that begins with the line at index ``start``; the cells of ``reference`` begin its columns.
+
+    The table has no lines if that line is no row of it. A line below a row, without a text in the first column,
+    continues its cells.
+    """
+    table = _Table([], [])
+    for index in range(start, len(lines)):
+        line = lines[index]
+        distance = table.lines[-1].y - line.y if table.lines else 1.0
+        if not 0 < distance <= _MAX_ROW_DISTANCE * line.size:
+            break
+        cells = _split_into_columns(line, reference)
+        if cells is None and not table.rows and _is_header_of(line, reference):
+            cells = [" ".join(cell.text.split()) for cell in line.cells]
+        if cells is None:
+            break
+        if cells[0]:
+            table.rows.append(cells)
+        elif table.rows and distance <= _MAX_CONTINUED_DISTANCE * line.size:
+            table.rows[-1][:] = [" ".join(filter(None, texts)) for texts in zip(table.rows[-1], cells, strict=True)]
+        else:
+            break
+        table.lines.append(line)
+    return table
+
+
+def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None:
+    """Return the text of a line in each column of the table of ``reference``, or None if the line is no part of it.
+
+    A row has a text in each column. A line that continues a row has none in the first column.
+    """
+    starts = [*reference.column_starts, reference.end_x or math.inf]
+    tolerance = _MAX_ALIGNED_OFFSET * line.size
+    cells = [""] * (len(starts) - 1)
+    pieces = list(_iter_pieces(line))
+    has_same_end = abs((line.end_x or 0.0) - (reference.end_x or math.inf)) <= tolerance
+    column = -1
+    for index, (x, text, is_cell) in enumerate(pieces):
+        aligned_columns = (
+            next_column
+            for next_column in range(max(column + 1, 1), len(cells))
+            if abs(x - starts[next_column]) <= tolerance
+        )
+        is_right_aligned = has_same_end and index == len(pieces) - 1 and x > starts[-3]
+        if index == 0 and x < starts[1] - tolerance:
+            column = 0
+        elif (aligned_column := next(aligned_columns, None)) is not None:
+            column = aligned_column
+        elif is_right_aligned and column == len(cells) - 2:
+            column += 1
+        elif is_cell:  # it can be centered
+            column += 1
+            if column == len(cells) or not starts[column] - tolerance <= x < starts[column + 1]:
+                return None
+        cells[column] = f"{cells[column]} {text}".strip()
+    is_complete = all(cells) or not cells[0]
+    return cells if is_complete else None
+
+
+def _iter_pieces(line: PageLine) -> Iterator[tuple[float, str, bool]]:
+    """Yield the texts of a line between its gaps: the x position, the text, and True if it begins a cell."""
+    for index, (start, text) in enumerate(line.cells):
+        gaps = [gap for gap in line.gaps if gap.cell == index]
+        offsets = [0, *(gap.offset for gap in gaps), len(text)]
+        starts = [start, *(gap.x for gap in gaps)]
+        for x, (offset, end) in zip(starts, pairwise(offsets), strict=True):
+            yield x, " ".join(text[offset:end].split()), offset == 0
+
+
+def _is_header_of(line: PageLine, row: PageLine) -> bool:
+    """True if a line has a cell above each cell of a row: it begins where the cell begins, or to the right of it."""
+    starts = row.column_starts
+    ends = [*starts[1:], math.inf]
+    tolerance = _MAX_ALIGNED_OFFSET * line.size
     return len(line.cells) == len(starts) and all(
-        start - _MAX_ALIGNED_OFFSET * line.size <= cell.x < end
-        for start, end, cell in zip(starts, ends, line.cells, strict=True)
+        start - tolerance <= cell.x < end for start, end, cell in zip(starts, ends, line.cells, strict=True)
     )
+
+
+def _is_table(table: _Table) -> bool:
+    """True if rows of cells are a table, and not terms with long definitions, a list or a table of contents."""
+    num_columns = len(table.rows[0]) if table.rows else 0
+    if num_columns != 2:
+        is_certain = all(len(line.cells) > 2 for line in table.lines)
+        return len(table.rows) >= (_MIN_ROWS if is_certain else _MIN_UNCERTAIN_ROWS)
+    num_continued = len(table.lines) - len(table.rows)
+    is_list = all(MARKER_PATTERN.fullmatch(first) for first, _ in table.rows)
+    page_numbers = [second for _, second in table.rows if second.isdecimal()]
+    is_contents = len(page_numbers) == len(table.rows) and sorted(page_numbers, key=int) == page_numbers
+    has_enough_rows = len(table.rows) >= max(_MIN_UNCERTAIN_ROWS, 2 * num_continued)
+    return has_enough_rows and not (is_list or is_contents)
 
 
 def _choose_separator(
@@ -319,7 +426,7 @@ def _choose_separator(
     if len(previous.cells) > 1:  # a definition continues below itself, a row of a table does not
         return " " if distance_right > em else None
     if distance_right > _MIN_INDENT * em:
-        if _BULLET_PATTERN.match(previous.text):
+        if _BULLET_PATTERN.match(previous.text) or (is_full and _ITEM_NUMBER_PATTERN.match(previous.text)):
             return " "
         return _choose_indented_separator(line, next_line, is_full) if num_lines == 1 else None
     if distance_right < -_MIN_INDENT * em:  # only the first line of the paragraph is indented, or another part begins

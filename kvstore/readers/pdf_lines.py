@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median_high
 from typing import Any, NamedTuple
@@ -37,6 +37,8 @@ _COLUMN_GAP = 1.4
 _MIN_COLUMN_CHARACTERS = 25
 #: The minimum gap between two cells of a row, in letter heights. The spaces of justified words are narrower.
 _MIN_CELL_GAP = 1.15
+#: The minimum gap that can separate two cells if other lines have a cell at the same position, in letter heights.
+_MIN_INNER_GAP = 0.6
 #: The maximum distance of a blank line from the line above it, in letter heights.
 _MAX_BLANK_HEIGHT = 6
 #: The difference between the numbers of letters of a shown and a reported text from which their ends do not match.
@@ -46,7 +48,7 @@ _MAX_LETTER_DIFFERENCE = 4
 _MAX_HEIGHT_ERROR = 0.1
 _MAX_OVERLAP = 0.2
 #: The marker of a list item, and its maximum distance from the text of the item, in letter heights.
-_MARKER_PATTERN = re.compile(r"[•◦▪‣●○■∙]|\d{1,3}[.)]|[a-z][.)]")
+MARKER_PATTERN = re.compile(r"[•◦▪‣●○■∙]|\d{1,3}[.)]|[a-z][.)]")
 _MAX_MARKER_DISTANCE = 4
 #: A page is set in columns if at least this share of its lines has two cells, and this share of them begins its
 #: second cell at the usual position.
@@ -62,6 +64,19 @@ class LineCell(NamedTuple):
     text: str
 
 
+class CellGap(NamedTuple):
+    """A gap inside a cell that separates two cells if other lines have a cell at the same position.
+
+    ``x`` is the position of the text after the gap, which begins at the character ``offset`` of the cell. ``cell`` is
+    the index of the cell. ``is_wide`` is True if the gap is wider than the spaces of justified words.
+    """
+
+    cell: int
+    offset: int
+    x: float
+    is_wide: bool
+
+
 @dataclass(slots=True)
 class PageLine:
     """A line of a page: its cells (the texts between wide gaps), position and letter size, in points.
@@ -75,11 +90,17 @@ class PageLine:
     cells: list[LineCell]
     after_blank: bool = False  # True if it follows a blank line
     end_x: float | None = None  # the x position after its last letter, if known
+    gaps: list[CellGap] = field(default_factory=list)
 
     @property
     def text(self) -> str:
         """The text of the whole line with single spaces."""
         return " ".join(" ".join(cell.text.split()) for cell in self.cells)
+
+    @property
+    def column_starts(self) -> list[float]:
+        """The x positions of the texts that can be cells of a table: those before and after wide gaps."""
+        return sorted([*(cell.x for cell in self.cells), *(gap.x for gap in self.gaps if gap.is_wide)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +189,9 @@ class _LineCollector:
                 continue
             # The shown texts are assigned to a line only if no other line has text.
             line_texts = shown_texts if len(nonblank_indexes) == 1 else []
-            for start, cell in _split_at_gaps(line, x, y, size, line_texts):
-                self._add_cell_text(cell, start, y, size)
+            for cell, gaps in _split_at_gaps(line, x, y, size, line_texts):
+                self._add_cell_text(cell.text, cell.x, y, size)
+                self._add_gaps(gaps, len(cell.text))
             self._separation = _Separation()
             if self._open_line is not None:
                 is_last = bool(shown_texts) and index == nonblank_indexes[-1]
@@ -220,7 +242,15 @@ class _LineCollector:
         if is_next_cell or _is_wide_gap(x - start, len(last_text.strip()), size):
             line.cells.append(LineCell(x, text))
         else:
+            line.gaps += _measure_gap(line.end_x, x, size, len(line.cells) - 1, len(last_text))
             line.cells[-1] = LineCell(start, last_text + text)
+
+    def _add_gaps(self, gaps: Sequence[CellGap], num_characters: int) -> None:
+        """Add gaps in the last text of the open line, which has ``num_characters``, with their offsets in its cell."""
+        if gaps and self._open_line is not None:
+            cells = self._open_line.cells
+            text_start = len(cells[-1].text) - num_characters
+            self._open_line.gaps += [gap._replace(cell=len(cells) - 1, offset=text_start + gap.offset) for gap in gaps]
 
     def _is_below(self, y: float, size: float) -> bool:
         """True if a text at the height ``y`` is a little below the open line, or if no line is open.
@@ -293,10 +323,20 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
     return distance > (_LETTER_WIDTH * num_letters + _COLUMN_GAP) * size
 
 
+def _measure_gap(end_x: float | None, x: float, size: float, cell: int, offset: int) -> list[CellGap]:
+    """Return the gap between a text that ends at ``end_x`` and one that begins at ``x``, if it can separate cells.
+
+    The end is None if it is unknown. ``size`` is the font size; ``cell`` and ``offset`` are the fields of the gap.
+    """
+    if end_x is None or x - end_x <= _MIN_INNER_GAP * size:
+        return []
+    return [CellGap(cell, offset, x, is_wide=x - end_x > _MIN_CELL_GAP * size)]
+
+
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
-) -> Iterator[tuple[float, str]]:
-    """Split a text from pypdf at its wide gaps; yield (x position, text) for each cell between them.
+) -> Iterator[tuple[LineCell, list[CellGap]]]:
+    """Split a text from pypdf at its wide gaps; yield each cell between them, with the other gaps that may separate it.
 
     The text has the font size ``size`` and begins at (x, y). The gaps are found between ``shown_texts``, the texts that
     the operators of the page have drawn. These can have other letters, such as ligatures, so letter counts are scaled.
@@ -307,18 +347,25 @@ def _split_at_gaps(
     total_shown = sum(shown.num_characters for shown in shown_on_line)
     num_letters = len("".join(text.split()))
     offset, start = 0, x  # of the current cell: its offset in the text, and its x position
+    gaps: list[CellGap] = []  # of the current cell
     shown_so_far = shown_in_cell = 0  # the numbers of shown letters up to here, in the line and in the current cell
     for shown, next_shown in pairwise(shown_on_line):
         shown_so_far += shown.num_characters
         shown_in_cell += shown.num_characters
         letters_in_cell = round(shown_in_cell * num_letters / total_shown)
-        if not _is_wide_gap(next_shown.x - start, letters_in_cell, size) or next_shown.x < shown.x:
+        inner_gap = _measure_gap(shown.end_x, next_shown.x, size, cell=0, offset=0)
+        is_wide = _is_wide_gap(next_shown.x - start, letters_in_cell, size) and next_shown.x >= shown.x
+        if not (is_wide or inner_gap):
             continue
         split_offset = _find_word_end(text, round(shown_so_far * num_letters / total_shown))
-        if offset < split_offset < len(text):
-            yield start, text[offset:split_offset]
-            offset, start, shown_in_cell = split_offset, next_shown.x, 0
-    yield start, text[offset:]
+        if not offset < split_offset < len(text):
+            continue
+        if is_wide:
+            yield LineCell(start, text[offset:split_offset]), gaps
+            offset, start, shown_in_cell, gaps = split_offset, next_shown.x, 0, []
+        else:
+            gaps += [gap._replace(offset=split_offset - offset) for gap in inner_gap]
+    yield LineCell(start, text[offset:]), gaps
 
 
 def _find_word_end(text: str, num_letters: int) -> int:
@@ -390,7 +437,7 @@ def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
 
     Return the lines without the merged markers. Some producers draw all markers of a page after its text.
     """
-    markers = [line for line in lines if _MARKER_PATTERN.fullmatch(line.text) is not None]
+    markers = [line for line in lines if MARKER_PATTERN.fullmatch(line.text) is not None]
     merged_ids: set[int] = set()  # of the merged lines
     for marker in markers:
         lines_beside = [

@@ -58,7 +58,7 @@ _DEFAULT_TITLE_PATTERN = re.compile(
     r"|(?:document|dokument|documento|book|mappe|map|classeur|libro|cartel|pasta|presentation|präsentation|presentatie"
     r"|présentation|presentación|presentazione|apresentação) ?\d+|slide ?1"
     r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint"
-    r"|word document",
+    r"|word document|(?:about|blob|data|file|https?):\S+",  # browsers use the address
     re.IGNORECASE,
 )
 #: A mark of a title that is a file name, as in "Microsoft Word - tea.docx".
@@ -68,7 +68,7 @@ _PRINTED_NAME_PATTERN = re.compile(
 
 
 def clean_property_title(title: str | None) -> str:
-    """Clean the title in the properties of a file: return it on one line; empty for a default title.
+    """Clean the title in the properties of a file: return it on one line; empty for a default title or an address.
 
     >>> clean_property_title("Microsoft Word - Lease of shed 3.doc"), clean_property_title("Untitled 1")
     ('Lease of shed 3', '')
