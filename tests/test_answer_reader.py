@@ -1079,6 +1079,24 @@ def test_an_item_of_a_quoted_mail_is_shown_alone(reader: AnswerReader, tmp_path:
     assert first.text.endswith("wrote: the left end of the piano"), first.text
 
 
+def test_a_mail_in_a_quoted_mail_has_its_own_author(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "From: Ann Voss <ann@harbor.example>\nTo: Bo Lund <bo@harbor.example>\nSubject: Re: Re: crane\n"
+        "Date: Thu, 04 Dec 2025 16:22:10 +0000\n\nThank you, I will tell the crew.\n\n"
+        "On Tue, 2 Dec 2025 at 09:14, Bo Lund wrote:\n> The slip is free again. I have the key of the shed.\n>\n"
+        "> On Mon, 1 Dec 2025 at 11:40, Cy Marsh wrote:\n>> Dear Bo,\n>> the fee for a lift by the crane goes up to\n"
+        ">> 310 euros from\n>> January on.\n"
+    )
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "crane.eml").write_text(text, encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "files", workers=0)
+        fee = store.ask("What is the fee for a lift by the crane?").citations[0].text
+        key = store.ask("Who has the key of the shed?").citations[0].text
+    assert "Cy Marsh wrote" in fee and "up to 310 euros from January on." in fee
+    assert "Bo Lund wrote" in key and ">" not in fee
+
+
 def test_the_address_of_another_person_is_only_the_nearest(reader: AnswerReader, tmp_path: Path) -> None:
     mail = "From: Ruth Castle <ruth@harbor.example>\nSubject: hire\n\nThe hire is settled with Jonah Aber."
     team = "# Crew\n\n- Becca Lind, tickets: becca@harbor.example, 555-0171\n- Jonah Aber, engines\n"

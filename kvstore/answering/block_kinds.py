@@ -33,7 +33,7 @@ _BILL_ENTRY_PATTERN = compile_lazily(
 )
 #: The gap between two columns of a line, and the maximum length of the first column in characters.
 _COLUMN_GAP_PATTERN = compile_lazily(r"\s{2,}")
-_MAX_FIRST_COLUMN = 40
+_MAX_FIRST_COLUMN = 60
 #: The maximum distance between the starts of a column in two lines, whose texts can be aligned at their ends.
 _MAX_COLUMN_SHIFT = 3
 #: The maximum number of words that are one snippet with the line that introduces them.

@@ -17,8 +17,8 @@ from ..text.patterns import compile_lazily
 #: The label of an item in parentheses: a letter, a number or a Roman number.
 ITEM_LABEL_PATTERN = compile_lazily(r"\((?:[a-z]|\d{1,3}|[ivx]{1,5})\)(?=\s)")
 _MARKER_PATTERN = compile_lazily(rf"^(?:\s*(?:[-*+•>]|\d+[.)]|{ITEM_LABEL_PATTERN.pattern})\s+)+")
-#: The mark of a block quote at the start of a line, but not the prompt of Python.
-QUOTE_PATTERN = compile_lazily(r"^[ \t]*>(?!>>)[ \t]?", re.MULTILINE)
+#: The marks of a block quote, which can be nested, at the start of a line, but not the prompt of Python.
+QUOTE_PATTERN = compile_lazily(r"^(?:[ \t]*>(?!>>)[ \t]?)+", re.MULTILINE)
 #: The marker of a definition on the line below its term, as in PHP Markdown Extra.
 _DEFINITION_MARKER_PATTERN = compile_lazily(r"(?<![ \t])[ \t]*\n {0,3}:[ \t]+")
 #: The first line of an alert of GitHub Markdown, or of a callout of Obsidian, which can be folded.

@@ -16,7 +16,7 @@ from itertools import groupby
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN
-from .inline_rendering import render_inline
+from .inline_rendering import QUOTE_PATTERN, render_inline
 from .plain_text_snippets import FIELD_OR_SPEAKER_PATTERN, SENTENCE_END_PATTERN
 from .snippets import Snippet, SnippetHeading
 
@@ -51,6 +51,8 @@ _PARTICIPLE_PATTERN = compile_lazily(
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: The line above a quoted mail, with its date: "On 3 May 2026 at 09:05, Ann Voss wrote:".
 _ATTRIBUTION_PATTERN = compile_lazily(r"(?=.*\d{1,2}[:.h]\d\d)(?=.*\d{4}|.*@).{1,200}:", re.DOTALL)
+#: The end of a paragraph of a quotation.
+_BLANK_LINE_PATTERN = compile_lazily(r"\n[> \t]*\n")
 #: The minimum number of words of a readable snippet, and of an item, a sentence, a field or a row with a number.
 MIN_WORDS, _MIN_COMPLETE_WORDS = 3, 2
 #: The maximum fraction of symbols in a readable snippet.
@@ -113,7 +115,7 @@ class ContextAnnotator:
             snippet.needs_previous = not self._at_section_start and _refers_back(snippet, opens_block)
             lacks_subject = not opens_block and _PARTICIPLE_PATTERN.match(snippet.text) is not None
             snippet.needs_subject = lacks_subject or _PRONOUN_PATTERN.match(snippet.text) is not None
-        if opens_block:
+        if opens_block or snippet.start in self._attributions:
             self._open_block(snippet)
         snippet.caption = self._caption
         # An answer is not understood without its question.
@@ -121,8 +123,8 @@ class ContextAnnotator:
         self._at_section_start, self._previous_snippet = False, snippet
 
     def _open_block(self, snippet: Snippet) -> None:
-        """Set the caption of the block that ``snippet`` opens. The snippet needs a lead-in directly before it."""
-        self._caption = self._attributions.get(snippet.block_index, "")
+        """Set the caption of the block or quotation that ``snippet`` opens. It needs a lead-in directly before it."""
+        self._caption = self._attributions.get(snippet.start, "")
         lead_in = self._previous_snippet
         if self._caption or lead_in is None or not lead_in.is_lead_in or lead_in.section != self._section:
             return
@@ -150,33 +152,52 @@ class ContextAnnotator:
 
 
 def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
-    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the block index of the mail.
+    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the offset of its first snippet.
 
-    ``elements`` are the snippets and headings of ``text``, in order. Side effect: the snippets of these lines become
-    unselectable.
+    A quotation can contain others, each with its own line, and continue after them; the line is empty if a part has
+    none. ``elements`` are the snippets and headings of ``text``, in order. Side effect: the snippets of these lines
+    become unselectable.
     """
     attributions: dict[int, str] = {}
-    attribution = ""
-    previous_block: list[Snippet] = []
+    open_attributions: list[str] = []  # one for each level of the quotation
+    previous_part: list[Snippet] = []
     snippets = (element for element in elements if isinstance(element, Snippet))
-    for block_index, group in groupby(snippets, key=lambda snippet: snippet.block_index):
-        block_snippets = list(group)
-        first = block_snippets[0]
-        first_line = text[text.rfind("\n", 0, first.start) + 1 : first.end]
-        if first_line.lstrip().startswith(">"):  # the mark of a quotation
-            # The line above the first block of a mail also introduces its other blocks.
-            if previous_block and not attribution:
-                line = render_inline(text[previous_block[0].start : previous_block[-1].end])
-                if _ATTRIBUTION_PATTERN.fullmatch(line):
-                    attribution = line.rstrip(": ")
-                    for snippet in previous_block:
-                        snippet.is_selectable = False
-            if attribution:
-                attributions[block_index] = attribution
-            previous_block = []
-        else:
-            attribution, previous_block = "", block_snippets
+    for (_, depth), group in groupby(
+        snippets, key=lambda snippet: (snippet.block_index, _get_quote_depth(text, snippet))
+    ):
+        part = list(group)
+        if depth > len(open_attributions):
+            open_attributions += [""] * (depth - len(open_attributions))
+            open_attributions[-1] = _take_attribution(text, previous_part)
+        del open_attributions[depth:]
+        attributions[part[0].start] = open_attributions[-1] if open_attributions else ""
+        previous_part = part
     return attributions
+
+
+def _get_quote_depth(text: str, snippet: Snippet) -> int:
+    """Return the number of quotations around a snippet of ``text``: the marks ``>`` at the beginning of its line."""
+    line_start = text.rfind("\n", 0, snippet.start) + 1
+    marks = QUOTE_PATTERN.match(text, line_start, snippet.end)
+    return 0 if marks is None else marks.group().count(">")
+
+
+def _take_attribution(text: str, snippets: Sequence[Snippet]) -> str:
+    """Return the last paragraph of ``snippets`` if it introduces a quoted mail, and make it unselectable; else "".
+
+    The snippets are adjacent in ``text``.
+    """
+    if not snippets:
+        return ""
+    start = snippets[0].start
+    for blank_line in _BLANK_LINE_PATTERN.finditer(text, start, snippets[-1].end):
+        start = blank_line.end()
+    line = render_inline(text[start : snippets[-1].end])
+    if _ATTRIBUTION_PATTERN.fullmatch(line) is None:
+        return ""
+    for snippet in snippets:
+        snippet.is_selectable &= snippet.end <= start
+    return line.rstrip(": ")
 
 
 def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:
