@@ -18,7 +18,6 @@ import kvstore
 from kvstore.derived.metadata_index import column_blocks
 from kvstore.derived.metadata_index import metadata_encoding as encoding
 from kvstore.derived.metadata_index.metadata_encoding import (
-    FIELD,
     decode_value,
     encode_field_prefix,
     encode_number,
@@ -379,6 +378,6 @@ def test_columns_of_distant_numbers_stay_exact() -> None:
 def test_the_worked_examples_of_the_format_hold() -> None:
     page = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
     text = " ".join(page.split())  # lines can be broken within an example
-    key = (encode_field_prefix(FIELD, ["year"]) or b"") + encode_number(2024) + bytes(4)
+    key = (encode_field_prefix(["year"]) or b"") + encode_number(2024) + bytes(4)
     assert f"`{key[:1].hex()} {key[1:5].hex()} 00 10 {key[7:15].hex()} {key[15:17].hex()} 00 00000000`" in text
     assert f"`{encoding.pack_container([7])[:-4].hex(' ')}`" in text

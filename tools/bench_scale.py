@@ -82,13 +82,7 @@ FIGURE_LABELS = {
 @click.option("--with-index", "kinds", multiple=True, metavar="KIND", help="Create an index of this kind at each size.")
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures to a file.")
 def main(
-    work: Path,
-    sizes: str,
-    minutes: float | None,
-    workers: int,
-    embedder: str,
-    kinds: tuple[str, ...],
-    out: Path | None,
+    work: Path, sizes: str, minutes: float | None, workers: int, embedder: str, kinds: tuple[str, ...], out: Path | None
 ) -> None:
     """Measure one store as it grows; the same command resumes after an interruption."""
     counts = [int(size) for size in sizes.split(",") if size.isdigit()]

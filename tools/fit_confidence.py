@@ -278,12 +278,7 @@ def _select_passages(question_set: QuestionSet, gold: frozenset[str]) -> list[di
 
 
 def compute_features(
-    store: kvstore.Store,
-    labels: QuestionLabels,
-    text: str,
-    is_own: bool,
-    is_tuning: bool,
-    where: str | None = None,
+    store: kvstore.Store, labels: QuestionLabels, text: str, is_own: bool, is_tuning: bool, where: str | None = None
 ) -> QuestionFeatures:
     """Search a store for the question ``text``, and return the features of the confidence of an answer.
 

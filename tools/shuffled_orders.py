@@ -89,10 +89,7 @@ def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answe
     hits = [hit for evidence in evidence_by_top for hit in evidence.hits]
     context = [line for evidence in evidence_by_top for line in evidence.context]
     return Answers(
-        [(hit.document, hit.ordinal) for hit in hits],
-        [hit.score for hit in hits],
-        [hit.path for hit in hits],
-        context,
+        [(hit.document, hit.ordinal) for hit in hits], [hit.score for hit in hits], [hit.path for hit in hits], context
     )
 
 

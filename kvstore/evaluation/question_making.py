@@ -130,7 +130,10 @@ def make_questions(store: Store, limit: int = 100) -> list[Question]:
     >>> [question.text for question in make_questions(store)]
     ['What is Tea?']
     """
-    facts = _select_facts(store, limit)
+    facts_by_source = [_drop_repeated_questions(facts) for facts in _collect_facts(store).values()]
+    # One fact of each source, then the next fact of each, and so on.
+    alternating_facts = [fact for facts in zip_longest(*facts_by_source) for fact in facts if fact is not None]
+    facts = alternating_facts[:limit]
     questions = []
     for number, fact in enumerate(facts):
         document = store.get(fact.document)
@@ -146,14 +149,6 @@ def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
     return make_question(
         fact.phrase_question(number), answers=answers, gold=(fact.document,), span=span, part=fact.source
     )
-
-
-def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
-    """Return at most ``limit`` facts that questions can ask for, alternating between the sources (``SOURCES``)."""
-    facts_by_source = [_drop_repeated_questions(facts) for facts in _collect_facts(store).values()]
-    # One fact of each source, then the next fact of each, and so on.
-    alternating_facts = [fact for facts in zip_longest(*facts_by_source) for fact in facts if fact is not None]
-    return alternating_facts[:limit]
 
 
 def _collect_facts(store: Store) -> dict[str, list[_AskableFact]]:

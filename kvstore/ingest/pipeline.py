@@ -193,15 +193,11 @@ class _IngestRun:
             self._write_batch(self._collect_vanished_keys(visits) if prune else ())
         self._store_facts()
         self._destination.update_origins(self._unchanged_origins)
-        self._complete_report(sources)
-        yield self._build_progress(len(sources), len(sources), "")
-
-    def _complete_report(self, sources: Sequence[Source]) -> None:
-        """Add the remarks and the time to the report, after the last commit."""
         self._report_duplicates()
         self._report_unused_plugins(sources)
         self.report.remarks += self._languages.iter_remarks(self._destination.settings, self._reader.chosen_settings)
         self.report.seconds = time.monotonic() - self._start_time
+        yield self._build_progress(len(sources), len(sources), "")
 
     def _process_changed_file(self, visit: FileVisit, items: Iterator[FileItem | None]) -> Iterator[None]:
         """Process the items of the file ``visit``, up to the None that ends them; yield after each commit.

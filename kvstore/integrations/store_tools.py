@@ -154,7 +154,8 @@ class StoreTools:
         statement = self._build_statement("RETRIEVE", question, strategy, condition, top)
         with language.locate_in_condition(condition or ""):
             hits = fetch_named_rows(self._session.query(*statement, timeout=TIMEOUT_SECONDS))
-        titles = self._load_titles([hit["document"] for hit in hits])
+        query = "SELECT key, title FROM documents WHERE key IN (SELECT value FROM json_each(?))"
+        titles = dict(self._query(query, [json.dumps([hit["document"] for hit in hits])]))
         data = build_list_data("passages", list(map(_to_passage_data, hits)), self._tokens)
         if not hits:
             return ToolResult("Nothing was found.", data)
@@ -417,13 +418,6 @@ class StoreTools:
             language.check_condition(condition)
             statement += f" WHERE (\n{condition}\n)"  # the line end ends a comment in the condition
         return statement, [question, *set_clauses.values()]
-
-    def _load_titles(self, keys: Sequence[str]) -> dict[str, str | None]:
-        """Return the titles of documents by key; a document can have the title None."""
-        rows = self._query(
-            "SELECT key, title FROM documents WHERE key IN (SELECT value FROM json_each(?))", [json.dumps(keys)]
-        )
-        return dict(rows)
 
     def _render_where(self) -> str:
         """Return " AND (condition)" for the condition of the tools, to append to another; empty if they have none."""

@@ -199,7 +199,10 @@ class LanguageModel:
         answer = ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens, is_loop)
         if not may_be_empty:
             self._require_text(answer)
-        self._count_usage(estimated_tokens or estimate_message_tokens(messages), answer)
+        self.num_calls += 1
+        # The server's numbers can be lower than the estimates.
+        self.sent_tokens += max(estimated_tokens or estimate_message_tokens(messages), answer.prompt_tokens)
+        self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
         return answer
 
     def _require_text(self, answer: ModelAnswer) -> None:
@@ -212,15 +215,6 @@ class LanguageModel:
         raise self._add_model_name(
             ModelUnavailableError(f"{self.url}: the answer has no text ({reason}); use another model")
         )
-
-    def _count_usage(self, estimated_tokens: int, answer: ModelAnswer) -> None:
-        """Add an answered request and its tokens to the counters of the model.
-
-        ``estimated_tokens`` are counted as sent, or the server's number if it is higher; the same holds for the answer.
-        """
-        self.num_calls += 1
-        self.sent_tokens += max(estimated_tokens, answer.prompt_tokens)
-        self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
     def _receive_piece(self, pieces: Iterator[Piece], earlier_texts: Sequence[str]) -> Piece | None:
         """Wait for the next piece of an answer, and return it; return None at the end of the answer.

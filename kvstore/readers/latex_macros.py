@@ -107,16 +107,16 @@ class LatexCursor:
         self._offset += 1
         return self._text[self._offset - 1]
 
-    def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
-        """Return the optional argument between the brackets ``opening`` and ``closing``, and move the offset after it.
+    def _read_option(self) -> str | None:
+        """Return the optional argument in square brackets, and move the offset after it.
 
         If no such argument follows, or if it is not closed, return None, and do not move the offset.
         """
         start = self._offset
         self._skip_space()
-        if self._offset < len(self._text) and self._text[self._offset] == opening:
-            end = find_closing_bracket(self._text, self._offset, opening, closing, _MAX_OPTION_CHARACTERS)
-            if self._text[end : end + 1] == closing:
+        if self._offset < len(self._text) and self._text[self._offset] == "[":
+            end = find_closing_bracket(self._text, self._offset, "[", "]", _MAX_OPTION_CHARACTERS)
+            if self._text[end : end + 1] == "]":
                 inner = self._text[self._offset + 1 : end]
                 self._offset = end + 1
                 return inner

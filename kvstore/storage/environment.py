@@ -413,15 +413,13 @@ class Environment(ClosedOnExit, OpenFile):
                 self.close()
         return True
 
-    def rewrite(
-        self, function: Callable[[ReadTransaction, WriteTransaction], Result], timeout: float | None = None
-    ) -> Result:
+    def rewrite(self, function: Callable[[ReadTransaction, WriteTransaction], Result]) -> Result:
         """Replace the data file with a new one, which ``function`` fills from a snapshot of the last commit.
 
         This is for a file with damaged pages, which cannot be changed safely. ``function`` gets the snapshot and a
-        write transaction in the new file; its result is returned. Waits at most ``timeout`` seconds (default: the lock
-        timeout) for another writer and for open transactions. Raises the errors of :meth:`compact` and of ``function``;
-        the old file then remains. A crash leaves the old file or, at the end, the new one; either is complete.
+        write transaction in the new file; its result is returned. Waits at most the lock timeout for another writer,
+        and as long for open transactions. Raises the errors of :meth:`compact` and of ``function``; the old file then
+        remains. A crash leaves the old file or, at the end, the new one; either is complete.
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY
@@ -437,8 +435,8 @@ class Environment(ClosedOnExit, OpenFile):
                 results.append(successor.write_with_growth(partial(function, old_snapshot)))
             (directory / DATA_FILE).rename(copy)
 
-        with self._hold_writer_lock(timeout):
-            self._rewrite_file(write, self.lock_timeout if timeout is None else timeout)
+        with self._hold_writer_lock():
+            self._rewrite_file(write, self.lock_timeout)
             self.open_tables()
         return results[0]
 

@@ -13,9 +13,7 @@ from .retrievers import StrategyRetriever
 
 #: For each strategy, the ablations and their options.
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
-    "cue": {
-        "no update": {"update": 0},
-    },
+    "cue": {"no update": {"update": 0}},
     "graph": {"no bias": {"bias": 0}, "no units": {"units": 0}, "neither": {"bias": 0, "units": 0}},
 }
 

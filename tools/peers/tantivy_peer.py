@@ -83,9 +83,5 @@ class Tantivy(Peer):
 def _make_tantivy_document(tantivy: Any, document: Document) -> Any:
     """Return a document as a Document of tantivy; ``tantivy`` is the module."""
     return tantivy.Document(
-        key=document.key,
-        title=document.title,
-        text=document.text,
-        shelf=document.shelf,
-        drawer=document.drawer,
+        key=document.key, title=document.title, text=document.text, shelf=document.shelf, drawer=document.drawer
     )

@@ -321,11 +321,7 @@ def _measure_files(store: Path) -> Figures:
     """Return the megabytes of the data file, of index files and of all files of a store."""
     sizes = _read_file_sizes(store)
     index_bytes = sum(size for name, size in sizes.items() if "index" in name)
-    return {
-        "data_mb": sizes["data.mdb"] / 1e6,
-        "index_mb": index_bytes / 1e6,
-        "files_mb": sum(sizes.values()) / 1e6,
-    }
+    return {"data_mb": sizes["data.mdb"] / 1e6, "index_mb": index_bytes / 1e6, "files_mb": sum(sizes.values()) / 1e6}
 
 
 def _read_file_sizes(store: Path) -> dict[str, int]:

@@ -42,10 +42,7 @@ _PATTERNS = [
             r"(?P<answer>(?:not )?[^,;.]+)",
         ),
         ("way", rf"^(?:In order )?[Tt]o {_ACTION}, (?P<answer>[^;.]+)"),
-        (
-            "way",
-            rf"^(?:You|Users|They|We|I) (?:can|should|must|have to|need to) {_ACTION} (?P<answer>by [^,;.]+)",
-        ),
+        ("way", rf"^(?:You|Users|They|We|I) (?:can|should|must|have to|need to) {_ACTION} (?P<answer>by [^,;.]+)"),
         ("condition", r"^(?P<conjunction>If|When) (?P<condition>[^,;.]{5,80}), (?P<answer>[^;.]+)"),
         ("reason", r"^(?P<claim>[^,;.]{10,80}),? because (?P<answer>[^;.]+)"),
     )

@@ -220,8 +220,7 @@ def rank_by_overlap(row: Row, ordinals: list[int]) -> list[int]:
     """Return sentence ordinals, those of the sentences that share the most words with the question first."""
     words = find_content_words(row.question)
     return sorted(
-        ordinals,
-        key=lambda ordinal: -len(words & find_content_words(row.passage[slice(*row.sentences[ordinal])])),
+        ordinals, key=lambda ordinal: -len(words & find_content_words(row.passage[slice(*row.sentences[ordinal])]))
     )
 
 

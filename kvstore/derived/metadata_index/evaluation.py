@@ -52,7 +52,6 @@ from .conditions import (
 from .metadata_encoding import (
     AFTER_TEXT,
     ELEMENT,
-    FIELD,
     NOT_NULL,
     NUMBER,
     TEXT,
@@ -219,7 +218,7 @@ class Evaluation:
             if field.name in TEXT_COLUMNS:
                 return _NonNullDocuments(self._index.find_with_key(encode_column_prefix(field.name) + NOT_NULL))
             return _NonNullDocuments(self._all_documents) if field.name in _NEVER_NULL else None
-        prefix = encode_field_prefix(FIELD, field.names)
+        prefix = encode_field_prefix(field.names)
         if prefix is None or field.elements:
             return None
         unindexed = self._unindexed_documents
@@ -296,7 +295,7 @@ class Evaluation:
         if isinstance(field, ColumnField):
             prefixes = [encode_column_prefix(field.name)]
         else:
-            field_prefix = encode_field_prefix(FIELD, field.names)
+            field_prefix = encode_field_prefix(field.names)
             if field_prefix is None:
                 return None
             # List elements have keys of their own, which begin with another byte than the keys of the field itself.

@@ -62,16 +62,15 @@ _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 _MAX_PARSE_ERROR = 16
 
 
-def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
+def encode_field_prefix(names: Sequence[str]) -> bytes | None:
     """Return the prefix of the index keys of a field's values, or None if the field is not indexed.
 
-    ``space`` is FIELD for the field itself, or ELEMENT for the elements of its list. A field is not indexed if its path
-    has too many names or bytes, or if a name on it is empty or needs escapes in JSON.
+    A field is not indexed if its path has too many names or bytes, or if a name is empty or needs escapes in JSON.
     """
     if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None
     path = _SEPARATOR.join(name.encode() for name in names)
-    return space + path + _TERMINATOR if len(path) <= _MAX_NAME_BYTES else None
+    return FIELD + path + _TERMINATOR if len(path) <= _MAX_NAME_BYTES else None
 
 
 def encode_column_prefix(name: str) -> bytes:
@@ -183,7 +182,7 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
     """
     for name, value in fields.items():
         names = (*parents, name)
-        field_prefix = encode_field_prefix(FIELD, names)
+        field_prefix = encode_field_prefix(names)
         if field_prefix is None or value is None:
             continue
         element_prefix = ELEMENT + field_prefix[1:]  # the first byte, FIELD or ELEMENT, is the space

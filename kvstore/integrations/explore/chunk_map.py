@@ -276,11 +276,9 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
     If several communities have the most entities, the first by key is used. A chunk without such entities gets None.
     """
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
-    communities_by_name: dict[str, str] = {}  # the first by key, since rows in descending order overwrite each other
-    for community, entity in _fetch_rows(
-        store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
-    ):
-        communities_by_name[entity] = community
+    query = "SELECT entity, community FROM community_members WHERE level = 0 ORDER BY community DESC"
+    # The first by key, since rows in descending order overwrite each other.
+    communities_by_name: dict[Any, str] = dict(_fetch_rows(store, query))
     counts_by_chunk: dict[int, Counter[str]] = {}  # the number of entities of each community in a chunk
     for name, community in communities_by_name.items():
         for (chunk_id,) in _fetch_rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):

@@ -85,12 +85,9 @@ class PageRequest:
         values = self.get_texts(name)
         return (values[-1].strip() if values else "") or default
 
-    def get_numbers(self, name: str, *, minimum: int = 0, maximum: int = 2**53) -> list[int]:
-        """Return every value of an argument as an integer.
-
-        Raises InputError for anything but integers from ``minimum`` to ``maximum``.
-        """
-        return [_parse_number(name, value, minimum, maximum) for value in self.get_texts(name)]
+    def get_numbers(self, name: str) -> list[int]:
+        """Return every value of an argument as an integer. Raises InputError for anything but integers from 0 on."""
+        return [_parse_number(name, value) for value in self.get_texts(name)]
 
     def get_number(self, name: str, default: int, *, minimum: int = 0, maximum: int = 2**53) -> int:
         """Return the value of an argument as an integer, or the default if it is missing or empty.
@@ -114,7 +111,7 @@ class PageRequest:
         return self.get_text(name) not in ("", "0")
 
 
-def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
+def _parse_number(name: str, value: str, minimum: int = 0, maximum: int = 2**53) -> int:
     """Parse a whole number from ``minimum`` to ``maximum``. Raises InputError for any other text."""
     text = value.strip()
     is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
