@@ -482,5 +482,4 @@ _COMMAND_LIST = (
     Command("show", "", "show the settings of the shell", _print_settings),
 )
 
-#: All commands by name.
 COMMANDS: dict[str, Command] = {command.name: command for command in _COMMAND_LIST}

@@ -47,7 +47,6 @@ from kvstore.sql.literals import format_literal
 #: The maximum number of questions of another set that a store, and a small store, is asked.
 _MAX_FOREIGN_QUESTIONS, _MAX_SMALL_STORE_QUESTIONS = 20, 20
 NOTES = Path(__file__).resolve().parent / "note_folders"
-#: Passages of a small store.
 _NUM_SMALL_STORE_PASSAGES = 10
 #: The end of the name of a store in which several passages are one document.
 _MIXED_SUFFIX = ", mixed"

@@ -257,18 +257,12 @@ class WorkerPool:
             if task:
                 self._tasks.appendleft(task)
             return
-        was_file_alone = not next_task and len(task) == 1
-        if culprit is None and was_file_alone and self._count_crash(task[0].number):
-            culprit = task[0].number
+        if culprit is None and not next_task and len(task) == 1:  # the file was alone
+            file_number = task[0].number
+            self._num_crashes[file_number] += 1
+            if self._num_crashes[file_number] >= self._engine.max_attempts:
+                culprit = file_number
         self._fail_culprit(task, culprit, reason)
-
-    def _count_crash(self, file_number: int) -> bool:
-        """Count the death of a worker at a file that was alone in its task; return True if it is not to be retried.
-
-        The engine limits the number of attempts at a file.
-        """
-        self._num_crashes[file_number] += 1
-        return self._num_crashes[file_number] >= self._engine.max_attempts
 
     def _fail_culprit(self, task: WorkerTask, culprit: int | None, reason: str) -> None:
         """Fail the file of a task that ended its worker, and reassign the other files.

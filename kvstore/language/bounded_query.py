@@ -35,7 +35,6 @@ MAX_ABANDONED = 4
 
 _Result = TypeVar("_Result")
 
-#: The statements that only read.
 READ_STATEMENTS = (
     statements.Lookup,
     statements.Expand,

@@ -134,7 +134,10 @@ def _iter_suggestions(statement: str, partial_token: str, catalog: StatementCata
     if partial_token.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
-    valid_terminals = language.list_expected_terminals(statement) - _find_used_clauses(words)
+    used_clauses = _CLAUSES.intersection(words)  # they are not offered again
+    if used_clauses & _DIRECTIONS:
+        used_clauses |= _DIRECTIONS  # UP, DOWN and BOTH exclude each other
+    valid_terminals = language.list_expected_terminals(statement) - used_clauses
     name_prefix = partial_token.lstrip('"')
     columns = _list_assignable_columns(words)
     if columns is not None:
@@ -188,15 +191,6 @@ def _list_assignable_columns(words: Sequence[str]) -> list[str] | None:
         return [column for column in ASSIGNABLE_COLUMNS if column.upper() not in assigned_columns]
     ends_with_column = words[-2] in ("SET", ",")
     return [] if ends_with_column else None
-
-
-def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
-    """Return the keywords of clauses that a statement of these ``words`` already has, and that are not offered again.
-
-    If it has one of UP, DOWN and BOTH, all three are returned, because they exclude each other.
-    """
-    used_clauses = _CLAUSES.intersection(words)
-    return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
 
 
 def _filter_matching(suggestions: Iterable[_Suggestion], partial_token: str) -> Iterator[_Suggestion]:

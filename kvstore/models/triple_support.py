@@ -41,7 +41,6 @@ from .statement_support import PRONOUNS, list_content_stems, to_stem
 
 #: The marks at which a noun phrase ends.
 _PUNCTUATION_PATTERN = compile_lazily(r"[,;:|()\"“”–—]")
-#: The maximum number of words of a relation, and of a name.
 _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
 #: The maximum number of other words between the words of a subject, and between "is" and an object.
 _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6

@@ -63,7 +63,6 @@ def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
         term_sets = {frozenset(map(stem, whole_words)) for stem in stemmers}
         matching_chunks = union_sorted([state.postings.find_chunks_with_terms(terms) for terms in term_sets])
         chunk_arrays = (matching_chunks, *chunk_arrays)
-    # Intersect all arrays.
     return reduce(lambda chunks, other_chunks: np.intersect1d(chunks, other_chunks, assume_unique=True), chunk_arrays)
 
 

@@ -196,7 +196,8 @@ class CapitalNames:
             end = self._find_run_end(tokens, start)
             if end > start:
                 words = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
-                while len(words) > 1 and self._is_start_of_next_line(words[-1]):
+                # A function word at the end, such as an article, begins the next line of a list or a form.
+                while len(words) > 1 and not words[-1].isupper() and words[-1].lower() in self._words.function_words:
                     words.pop()
                 run = _CapitalizedRun(words, [fold_text(word.rstrip(".")) for word in words], tokens[:start])
                 while run.written_words and (
@@ -229,13 +230,6 @@ class CapitalNames:
             if end < next_end < len(tokens) and tokens[next_end][0].isupper():
                 end = next_end
         return end
-
-    def _is_start_of_next_line(self, word: str) -> bool:
-        """True if ``word``, the last of a run of capitalized words, is a function word such as an article.
-
-        It then begins the next line of a list or a form, and is not part of the name.
-        """
-        return not word.isupper() and word.lower() in self._words.function_words
 
     def _is_function_word_despite_capital(self, token: str) -> bool:
         """True if a capitalized ``token`` is a function word (*Sie*), in a language that capitalizes nouns (German)."""

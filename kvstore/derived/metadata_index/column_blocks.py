@@ -18,7 +18,6 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...structures.documents.documents import DocumentRecord
 
-#: Documents per block.
 DOCUMENTS_PER_BLOCK = 256
 
 #: The columns of a row, in order. ``document`` is the position in the block on disk, and the id in memory.

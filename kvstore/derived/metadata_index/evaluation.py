@@ -26,7 +26,7 @@ from ...structures.documents.chunks import GROUP_SIZE
 from ...structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS
 from ...structures.state import State
 from ...structures.text_candidates import find_chunks_with_word, iter_patterns
-from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, find_candidates
+from ...text.text_query import Phrase, Proximity, WordPattern, find_candidates
 from .column_blocks import ColumnValues
 from .conditions import (
     COMPARISONS,
@@ -99,7 +99,6 @@ class _NonNullDocuments(NamedTuple):
 
 #: Columns that are numbers, and are stored as numbers.
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
-#: Columns that are never NULL.
 _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
 
 
@@ -144,7 +143,9 @@ class Evaluation:
             case MatchesText(field, query):
                 if field != DOCUMENT_TEXT:
                     return self._evaluate_unsupported()
-                bounds = Bounds(self._index.make_empty_mask(), self._find_text_candidates(query))
+                # The words need not be in one chunk, because a phrase can continue from one chunk into the next.
+                candidates = find_candidates(query, self._find_with_all_words, np.logical_and, np.logical_or)
+                bounds = Bounds(self._index.make_empty_mask(), candidates)
                 return self._complement(bounds) if is_negated else bounds
 
     def _evaluate_not_null(self, field: Field, is_negated: bool) -> Bounds:
@@ -225,13 +226,6 @@ class Evaluation:
         return _NonNullDocuments(self._index.find_with_key(prefix + NOT_NULL), unindexed if unindexed.any() else None)
 
     # Words -----------------------------------------------------------------------------------------------------------
-
-    def _find_text_candidates(self, query: TextQuery) -> DocumentMask:
-        """Return a superset of the documents that match a full-text query: the documents with its words anywhere.
-
-        The words need not be in one chunk, because a phrase can continue from one chunk into the next.
-        """
-        return find_candidates(query, self._find_with_all_words, np.logical_and, np.logical_or)
 
     def _find_with_all_words(self, phrase: Phrase | Proximity) -> DocumentMask:
         """Return the documents that may contain all words of a phrase or of NEAR, in any order."""

@@ -222,7 +222,6 @@ def _to_sortable_bits(number: float) -> int:
     return bits ^ (_ALL_BITS if bits & _SIGN_BIT else _SIGN_BIT)
 
 
-#: Documents per container.
 DOCUMENTS_PER_CONTAINER = 8192
 #: Bytes at the end of a container's key that hold the container's index.
 CONTAINER_INDEX_BYTES = 4

@@ -60,7 +60,6 @@ ENTITY_LINKS = "entity_links"
 
 _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
-#: Entities per page of degrees.
 ENTITIES_PER_PAGE = (records.compute_max_value_size(1) - _PAGE_HEADER.size) // 8
 #: Chunks whose rows are changed in one batch.
 CHUNKS_PER_BATCH = 4096

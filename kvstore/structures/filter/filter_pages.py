@@ -198,7 +198,6 @@ class FilterPages:
         ``view`` while ``lock`` is held.
         """
         self._sample_hash = hasher(_SAMPLE_NAME)
-        #: Reads the pages from the view.
         self.reader = PageReader(view, lock)
         header = self._read_header()
         self.reader.is_stored = header is not None

@@ -143,11 +143,12 @@ def _select_best_paths(graph: UnitGraph, extensions: _Extensions, beam: Beam, sc
 
     ``scorer`` scores the texts of paths; None: the score is computed from vectors and words.
     """
-    scores = (
-        _score_extensions(graph, list(extensions.values()), beam)
-        if scorer is None
-        else _score_texts(graph, list(extensions), scorer)
-    )
+    if scorer is None:
+        scores = _score_extensions(graph, list(extensions.values()), beam)
+    else:
+        # The text of a path is the texts of its units, joined in document order.
+        texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in extensions]
+        scores = [float(score) for score in scorer(texts)]
     scored_extensions = [
         _ScoredExtension(score, extension) for score, extension in zip(scores, extensions.values(), strict=True)
     ]
@@ -220,16 +221,6 @@ def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitP
         word_mask=path.word_mask | graph.get_word_mask(row),
         score=score,
     )
-
-
-def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
-    """Return the score of the text of each path, computed by ``scorer``.
-
-    The text of a path is the texts of its units, joined in document order. ``paths`` has the row numbers of the units
-    of each path.
-    """
-    texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in paths]
-    return [float(score) for score in scorer(texts)]
 
 
 def _select_top_indexes(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:

@@ -33,7 +33,6 @@ from ...text.sentences import split_sentences
 from ..descriptions.written_descriptions import iter_descriptions
 from .community_building import NO_COMMUNITY, CommunityTree
 
-#: The maximum number of words of a summary.
 MAX_SUMMARY_WORDS = 120
 #: The maximum number of member names in a title, and of strongest members considered for it.
 MAX_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
@@ -208,7 +207,7 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
                 Finding(reader.get_entities(finding.nodes), finding.weight, finding.sentence.span)
                 for finding in findings
             ],
-            content_digest=_compute_digest(_iter_material_texts(state, reader, names, sources)),
+            content_digest=_compute_material_digest(state, reader, names, sources),
         )
         yield community, report
 
@@ -230,25 +229,16 @@ def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     return chunks_by_home
 
 
-def _iter_material_texts(
+def _compute_material_digest(
     state: State, reader: _ChunkReader, names: Sequence[str], sources: Collection[StoredSpan]
-) -> Iterator[str]:
-    """Yield the texts that a model would write a report from: names, the texts of ``sources``, then descriptions.
+) -> bytes:
+    """Return the digest of the texts that a model would write a report from: names, ``sources``, then descriptions.
 
     The descriptions are sentences that a model wrote about the entities with these ``names``, from the documents of the
-    sources.
+    sources. A report that a model wrote is valid as long as this digest is the same.
     """
-    yield from names
-    yield from map(reader.read_text, sources)
-    documents = dict.fromkeys(span.document for span in sources)
-    yield from (sentence for _, sentence in iter_descriptions(state, set(names), documents))
-
-
-def _compute_digest(texts: Iterable[str]) -> bytes:
-    """Return the digest of the texts that a model would write a report from.
-
-    A report that a model wrote is valid as long as this digest is the same.
-    """
+    descriptions = iter_descriptions(state, set(names), dict.fromkeys(span.document for span in sources))
+    texts = [*names, *map(reader.read_text, sources), *(sentence for _, sentence in descriptions)]
     digest = blake2b(_DIGEST_VERSION, digest_size=16)
     for text in map(str.encode, texts):
         digest.update(len(text).to_bytes(4, "big") + text)  # with its length, so that no two lists are confused

@@ -19,7 +19,6 @@ from ...retrieval.cover import MAX_SUMMARY_SENTENCES, select_summary
 from ...text.everyday_words import is_everyday
 from .ordered_chunks import OrderedChunks, TopicSentence
 
-#: The maximum number of words of a summary, and of the words of a title.
 MAX_SUMMARY_WORDS, MAX_TITLE_WORDS = 100, 3
 #: The approximate number of bytes of a topic's text that a model is shown.
 _MAX_PROMPT_BYTES = 6_000

@@ -31,7 +31,6 @@ TopicIds = npt.NDArray[np.int64]
 TREES_TABLE = "topic_trees"
 #: The parent of a root.
 ROOT = -1
-#: The number of topics in one row.
 _TOPICS_PER_ROW = 4096
 #: The stored form of :data:`ROOT`.
 _NO_PARENT = 0xFFFFFFFF
