@@ -281,7 +281,7 @@ def _measure_layout(lines: Sequence[PageLine]) -> _PageLayout:
     return _PageLayout(usual_length, leading=steps[len(steps) // 2] if steps else 0.0)  # the median
 
 
-def _find_tables(lines: Sequence[PageLine]) -> Iterator[_Table]:
+def _find_tables(lines: Sequence[PageLine]) -> Iterator[_AlignedTable]:
     """Yield the tables among the lines of a page: adjacent lines of aligned cells (texts between wide gaps)."""
     index = 0
     while index < len(lines):
@@ -298,20 +298,20 @@ def _find_tables(lines: Sequence[PageLine]) -> Iterator[_Table]:
             index += 1
 
 
-class _Table(NamedTuple):
+class _AlignedTable(NamedTuple):
     """A table: its lines in order, and the texts of the cells of each row, which can continue over several lines."""
 
     lines: list[PageLine]
     rows: list[list[str]]
 
 
-def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _Table:
+def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _AlignedTable:
     """Return the table that begins with the line at index ``start``; the cells of ``reference`` begin its columns.
 
     The table has no lines if that line is no row of it. A line below a row, without a text in the first column,
     continues its cells.
     """
-    table = _Table([], [])
+    table = _AlignedTable([], [])
     for index in range(start, len(lines)):
         line = lines[index]
         distance = table.lines[-1].y - line.y if table.lines else 1.0
@@ -385,7 +385,7 @@ def _is_header_of(line: PageLine, row: PageLine) -> bool:
     )
 
 
-def _is_table(table: _Table) -> bool:
+def _is_table(table: _AlignedTable) -> bool:
     """True if rows of cells are a table, and not terms with long definitions, a list or a table of contents."""
     num_columns = len(table.rows[0]) if table.rows else 0
     if num_columns != 2:
