@@ -677,6 +677,18 @@ def test_the_day_of_a_date_is_not_a_range_of_years(reader: AnswerReader, tmp_pat
     assert answer.confidence < 0.5, answer.text
 
 
+def test_a_reply_between_quoted_lines_is_read_with_the_quoted_question(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "Hello Ole,\n\nsee below.\n\n> 1. We have 200 sheep. How long does the shearing take?\n\nAbout two days.\n\n"
+        "> 2. We are short of hay. Where is the nearest depot?\n\nIn Moss, next to the mill.\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("mail", text, title="Your sheep")
+        answer = store.ask("Where is the nearest depot for hay?")
+    assert answer.outcome == "answered", answer.text
+    assert "In Moss, next to the mill." in answer.text and "Where is the nearest depot?" in answer.text
+
+
 MAIL = """From: Billing <billing@acme.example>
 Date: Tue, 5 Mar 2024 10:00:00 +0000
 Subject: Invoice 4711

@@ -136,13 +136,17 @@ class ContextAnnotator:
         """Make ``snippet`` the open question if it asks something, or remember it as the first snippet of a reply.
 
         Forget the open question if the snippet no longer belongs to its reply. A question can have a reply if it is a
-        chat message, if it opens a block (``opens_block``), or if it follows another question with an unfinished reply.
+        chat message, if it opens a block (``opens_block``), if it follows another question with an unfinished reply, or
+        if it is quoted: a mail replies to it with the text below that is not quoted.
         """
         question = self._open_question
+        depth = _get_quote_depth(self._text, snippet)
         if snippet.is_question:
             # A chat log is parsed as a table with a row for each message.
-            can_have_reply = snippet.kind == "table" or opens_block or question is not None
+            can_have_reply = snippet.kind == "table" or opens_block or question is not None or depth > 0
             self._open_question = snippet if can_have_reply else None
+        elif question is not None and 0 < _get_quote_depth(self._text, question) <= depth:
+            self._open_question = None
         elif question is not None and question is self._previous_snippet:
             self._reply = snippet
         elif (
