@@ -632,6 +632,27 @@ def test_a_list_of_changes_answers_which_release_changed_something(
 
 
 @pytest.mark.parametrize(
+    ("question", "heading"),
+    [
+        ("What is the latest version of Tern?", "[1.10.0] - 2026-05-02"),
+        ("What is the current version of the Tern app, and when was it released?", "[1.10.0] - 2026-05-02"),
+        ("What is the latest version of the Linux kernel?", None),
+    ],
+)
+def test_a_list_of_changes_has_the_latest_version(
+    reader: AnswerReader, tmp_path: Path, question: str, heading: str | None
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("CHANGES.md", f"{CHANGES}\n## [1.10.0] - 2026-05-02\n- Fixed the light.\n", format="markdown")
+        store.put(
+            "upgrade.md", "# Upgrade\n\nGo from version 1.2 to 1.4 first, then to the latest.\n", format="markdown"
+        )
+        answer = store.ask(question)
+    assert (answer.outcome == "answered") == (heading is not None), answer.text
+    assert heading is None or heading in answer.text.split("\n\n")[0]
+
+
+@pytest.mark.parametrize(
     ("question", "number"),
     [
         ("When was version 2.3.4 released?", "2.3.4"),

@@ -25,7 +25,7 @@ from .markdown_snippets import MarkdownSnippetSplitter
 from .plain_text_snippets import SENTENCE_END_PATTERN, PlainTextSplitter
 from .settings_snippets import is_configuration_file
 from .snippet_context import MIN_WORDS, ContextAnnotator, count_words
-from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading
+from .snippets import TABLE_RULE_PATTERN, Release, Snippet, SnippetHeading, parse_release
 
 #: The maximum number of chunks of a section that are read before a table or a configuration for its context.
 _MAX_TABLE_CHUNKS = 250
@@ -154,7 +154,8 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     record = state.documents.get(group.document)
     text_before_passage, text = _read_with_chunk_before(group, state)
     starts_mid_line = bool(text_before_passage.rpartition("\n")[2].strip())
-    heading = " > ".join(build_heading_path(state.documents.get_sections(record.id), group.section))
+    sections = state.documents.get_sections(record.id)
+    heading = " > ".join(build_heading_path(sections, group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(
         document=record.key,
@@ -178,6 +179,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
             preceding_settings=section_before if is_configuration else None,
         )
     )
+    _mark_latest_release(passage.snippets, [section.title for section in sections])
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if start == 0 and passage.snippets:
         first, title = passage.snippets[0], to_plain_text(record.title or "")
@@ -188,6 +190,22 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
         passage.snippets = list(_split_notes(text, record.format))
     _assign_hits(passage, group.hit_spans)
     return passage
+
+
+def _mark_latest_release(snippets: Sequence[Snippet], headings: Sequence[str]) -> None:
+    """Mark the releases of ``snippets`` that are the latest of their document, which has these ``headings``."""
+    dated_snippets = [(snippet, snippet.release) for snippet in snippets if snippet.release is not None]
+    if dated_snippets:
+        latest = find_latest_release(headings)
+        for snippet, release in dated_snippets:
+            is_latest = latest is not None and release.version == latest.version
+            snippet.release = release._replace(is_latest=is_latest)
+
+
+def find_latest_release(headings: Sequence[str]) -> Release | None:
+    """Return the release with the highest version among the headings of a document, or None if none is a release."""
+    releases = (parse_release(to_plain_text(heading).strip()) for heading in headings)
+    return max(filter(None, releases), key=lambda release: release.order, default=None)
 
 
 def _read_with_chunk_before(group: _ChunkGroup, state: State) -> tuple[str, str]:

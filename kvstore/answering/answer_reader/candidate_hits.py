@@ -8,6 +8,7 @@ identifies by its date or number, and the rows that the question compares.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, takewhile
 from pathlib import PurePosixPath
@@ -23,8 +24,11 @@ from ...retrieval.query import Query, evidence_of
 from ...structures.documents.documents import DocumentRecord
 from ...structures.ranking import Ranking, best
 from ...structures.state import State
+from ...text.blocks import to_plain_text
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
+from ..passages import find_latest_release
+from ..snippets import asks_for_latest_release, parse_release
 from .superlatives import ComparedDocument, ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
@@ -67,6 +71,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
 
     add_ranking(rank_by_vector(limited_query, MAX_CHUNKS), "near the question")
     add_ranking(_rank_identified_document(hits, query), "in the document with the number that the question names")
+    add_ranking(_rank_latest_release(list(hits_by_chunk.values()), query), "the latest version in a list of changes")
     rows = _list_compared_rows(list(hits_by_chunk.values()), query)
     if rows.chunks:
         chunks = np.array(rows.chunks, np.uint64)
@@ -93,6 +98,29 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
             ordinals = range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))
             chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
             return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
+    return []
+
+
+def _rank_latest_release(hits: Sequence[Hit], query: Query) -> Ranking:
+    """Return the chunks with the heading of the latest version in the first list of changes among the hits' documents.
+
+    The first chunk of the list, which can name the product, is included. The ranking is empty if the question does not
+    ask for the latest version, or if no document has headings with versions and dates.
+    """
+    if not asks_for_latest_release(query.question):
+        return []
+    state = query.state
+    for document in dict.fromkeys(hit.document for hit in hits[:_MAX_TABLES]):
+        record = state.documents.find_by_key(document)
+        sections = [] if record is None else state.documents.get_sections(record.id)
+        latest = find_latest_release([section.title for section in sections])
+        if record is None or latest is None:
+            continue
+        start = next(section.start for section in sections if parse_release(to_plain_text(section.title)) == latest)
+        ids = [record.get_chunk_id(ordinal) for ordinal in range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))]
+        starts = [state.chunks.get(chunk).start for chunk in ids]
+        chunks = np.array(sorted({ids[0], ids[max(0, bisect_right(starts, start) - 1)]}), np.uint64)
+        return best(state, chunks, compute_cosines(state, chunks, query.vector), len(chunks))
     return []
 
 

@@ -17,14 +17,21 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
-from ...text.words import find_reference_numbers, list_terms, segment_words
+from ...text.words import find_reference_numbers, list_content_terms, list_terms, segment_words
 from ..answer_types import FIXED_FORM_TYPES, AnswerType, find_quality
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import SnippetScorer, list_candidates
 from ..passages import Passage
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
-from ..snippets import MAIL_FIELD_PATTERN, Snippet, is_unasked_mail_field, parse_release
+from ..snippets import (
+    MAIL_FIELD_PATTERN,
+    Snippet,
+    asks_for_latest_release,
+    is_unasked_mail_field,
+    parse_release,
+    remove_release_words,
+)
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
@@ -85,6 +92,10 @@ def select_windows(
     candidates = _find_candidates(answer_type, passages, scorer.question, estimator)
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     marked_rows = _compare_rows(passages, candidates, scorer, compared)
+    for position in candidates:
+        release = get_snippet(passages, position).release
+        if release is not None and asks_for_latest_release(scorer.question):
+            marked_rows[position] = release.phrase_as_latest(scorer.question)
     max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     # Rows with the extreme value come first.
@@ -128,6 +139,7 @@ def _find_candidates(
         for passage_index, passage in enumerate(passages)
         for index, snippet in enumerate(passage.snippets)
         if snippet.release is not None and snippet.hit is not None and snippet.release.answers_question(question)
+        if not asks_for_latest_release(question) or estimator.is_about_product(passage)
     }
 
 
@@ -238,6 +250,20 @@ class _CandidateEstimator:
             if not any(word in context for word in self._name_words):
                 return True
         return self._answer_type.is_missing_in(text)
+
+    def is_about_product(self, changes: Passage) -> bool:
+        """True if a list of changes, of which ``changes`` is a part, is about the product that the question names.
+
+        The question asks for the latest version. The list names the product in its file name, its title or its
+        introduction. A question without a name is about any product.
+        """
+        terms = set(list_content_terms(remove_release_words(self._scorer.question), self._scorer.stem))
+        texts = [changes.document, changes.title or ""]
+        for passage in self._passages:
+            if passage.document == changes.document and passage.start == 0:
+                first_release = next((snippet.start for snippet in passage.snippets if snippet.release), None)
+                texts.append(passage.text[:first_release])
+        return terms.issubset(list_terms(" ".join(texts), self._scorer.stem))
 
     def _is_about_other_thing(self, passage: Passage, index: int, *, is_selected: bool) -> bool:
         """True if the row at ``index`` lacks the identifiers or names of the question, and another row has one of them.
@@ -414,7 +440,7 @@ def _build_compared_rows(
     rows: dict[SnippetPosition, ComparedRow] = {}
     for position in positions:
         snippet = get_snippet(passages, position)
-        if snippet.kind in ("table", "item"):
+        if snippet.kind in ("table", "item") and snippet.release is None:
             passage = passages[position.passage_index]
             document = compared.get(passage.document)
             table = position if document is None else _identify_table(passage, position, document.table)
