@@ -13,12 +13,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
-from ..readers.json_lines import BadLineError, read_lines, take_field
+from ..readers.json_lines import BadLineError, read_lines, take_document_key
 from ..readers.raw_document import JSON, FormatReader, Item, Origin, RawFact, ReadOptions
 from ..registry import get_written_facts
 from ..registry.written_passages import USER_SOURCE, WrittenFact
-
-_KEY_FIELDS = ("document", "id", "key")
 
 
 def make_model_text_readers() -> dict[str, FormatReader]:
@@ -41,9 +39,7 @@ def _read_model_texts(text_kind: WrittenFact, stream: BinaryIO, origin: Origin, 
 
         ``position`` is ``path:line``. Raises BadLineError for an invalid line.
         """
-        key_field, key = take_field(fields, options.key, _KEY_FIELDS)
-        if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
-            raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
+        key = take_document_key(fields, options.key)
         texts, model = fields.get(text_kind.name), fields.get("model", USER_SOURCE)
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BadLineError(f"the field {text_kind.name} must be a list of strings that are not blank")
@@ -51,6 +47,6 @@ def _read_model_texts(text_kind: WrittenFact, stream: BinaryIO, origin: Origin, 
             raise BadLineError("the field model must be the name of a model")
         rows: list[JSON] = [[None, model, texts]]  # without an ordinal: about the whole document
         key_name, rows_name = text_kind.fields  # the names of the two fields of a RawFact of this kind
-        yield RawFact(str(key), {key_name: str(key), rows_name: rows}, position)
+        yield RawFact(key, {key_name: key, rows_name: rows}, position)
 
     return read_lines(stream, origin, make_items, options)

@@ -388,6 +388,17 @@ def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[
             yield prefix + name, text
 
 
+def take_document_key(fields: dict[str, JSON], field: str | None) -> str:
+    """Remove the field with the key of a stored document, and return the key; raise BadLineError if there is none.
+
+    ``field`` is the name of the field (None: ``document``, ``id`` or ``key``).
+    """
+    name, key = take_field(fields, field, ("document", *_KEY_FIELDS))
+    if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
+        raise BadLineError(f"the field {name} must be the key of a document; write a string or an integer")
+    return str(key)
+
+
 def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
     """Remove the field named ``field`` (None: the first of ``default_fields`` that is not null).
 

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from ..errors import ReaderError
-from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, prepend_term, render_one_line
+from .markdown_blocks import MarkdownBlock, make_heading, prepend_term, render_one_line
 from .opendocument import DRAW, PRESENTATION, open_opendocument
 from .opendocument_text import OpenDocumentConverter
 from .raw_document import MAX_EXCERPT_CHARACTERS, NavigationPart, Origin, RawDocument, ReadOptions
+from .slides import make_presentation
 
 _CLASS_ATTRIBUTE = f"{PRESENTATION}class"
 #: Shapes with the same text on every slide.
@@ -38,19 +38,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         converter = OpenDocumentConverter(presentation.trees)
         pages = presentation.body.findall(f"{DRAW}page")
         slides = [_build_slide(converter, page, number, left_out) for number, page in enumerate(pages, 1)]
-    # The first block of a slide is its heading.
-    if not any(len(blocks) > 1 or title for title, blocks in slides):
-        raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
-    title = presentation.title or next((title for title, _ in slides if title), None)
-    markdown = join_blocks([block for _, blocks in slides for block in blocks]) + "\n"
-    yield RawDocument(
-        origin.key,
-        title=title,
-        text=markdown,
-        meta={"slides": len(slides)},
-        format="markdown",
-        left_out=tuple(left_out or ()),
-    )
+    yield make_presentation(origin, presentation.title, slides, left_out)
 
 
 def _build_slide(

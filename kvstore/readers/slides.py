@@ -15,7 +15,7 @@ Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element
 
@@ -80,16 +80,26 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         property_title = clean_property_title(presentation.core_properties.title)
         left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
         slides = _build_slides(list(presentation.slides), left_out)
-    # The first block of a slide is its heading.
-    if not any(len(blocks) > 1 or title for title, blocks in slides):
+    yield make_presentation(origin, property_title, slides, left_out)
+
+
+def make_presentation(
+    origin: Origin,
+    title: str,
+    slides: Sequence[tuple[str, list[MarkdownBlock]]],
+    left_out: Sequence[NavigationPart] | None,
+) -> RawDocument:
+    """Return the document of a presentation; without a ``title``, its title is the first title of a slide.
+
+    A slide is its title, empty if it has none, and its blocks, which begin with a heading. Raises ReaderError if no
+    slide has text.
+    """
+    if not any(len(blocks) > 1 or slide_title for slide_title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
-    title = property_title or next((title for title, _ in slides if title), "")
-    blocks = [block for _, blocks in slides for block in blocks]
-    text = join_blocks(blocks) + "\n"
-    yield RawDocument(
+    return RawDocument(
         origin.key,
-        title=title or None,
-        text=text,
+        title=title or next((slide_title for slide_title, _ in slides if slide_title), None),
+        text=join_blocks([block for _, blocks in slides for block in blocks]) + "\n",
         meta={"slides": len(slides)},
         format="markdown",
         left_out=tuple(left_out or ()),

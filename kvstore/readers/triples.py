@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ..text.stated_names import is_written_as_name
-from .json_lines import BadLineError, read_lines, take_field
+from .json_lines import BadLineError, read_lines, take_document_key
 from .raw_document import JSON, Item, Origin, RawFact, ReadFailure, ReadOptions
-
-_KEY_FIELDS = ("document", "id", "key")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
@@ -33,9 +31,7 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
     If some triples are invalid, also yield a failure that lists them. ``position`` is the line's ``path:line``. Raises
     BadLineError if the key, the list of triples or a name is invalid.
     """
-    key_field, key = take_field(fields, options.key, _KEY_FIELDS)
-    if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
-        raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
+    key = take_document_key(fields, options.key)
     rows, names = fields.get("triples"), fields.get("entities")
     if rows is None and names is None:  # the line is a triple itself
         rows = [fields]
@@ -49,8 +45,8 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
         raise BadLineError("the field entities must be a list of names; write each name as a nonempty string")
     entity_names: list[JSON] = [text for text in name_texts if text is not None and is_written_as_name(text)]
     # As in an export, the field "triples" has the key of the document.
-    fact: dict[str, JSON] = {"triples": str(key), "names": entity_names, "rows": [row for row in triples if row]}
-    yield RawFact(str(key), fact, position)
+    fact: dict[str, JSON] = {"triples": key, "names": entity_names, "rows": [row for row in triples if row]}
+    yield RawFact(key, fact, position)
     if bad_numbers:
         subject = (
             f"triple {bad_numbers[0]} was"
