@@ -527,6 +527,54 @@ def test_the_newest_thing_has_the_latest_date_in_the_past_and_no_row_is_an_avera
         assert store.ask("What is the average price of an instrument?").outcome == "nearest"
 
 
+@pytest.mark.parametrize(
+    ("question", "shop"),
+    [
+        ("Which shop opened first?", "Birch"),
+        ("Which shop was the last to open?", "Cedar"),
+        ("Which shop closed first?", "Alder"),
+        ("Who is the manager of the shop that closed last?", "Birch"),
+        ("Which shop opened the latest?", "Cedar"),
+        ("Which was the earliest shop to close?", "Alder"),
+    ],
+)
+def test_first_and_last_compare_the_dates_that_the_verb_names(
+    reader: AnswerReader, tmp_path: Path, question: str, shop: str
+) -> None:
+    rows = ["| Shop | Manager | Opened | Closed |", "| --- | --- | --- | --- |"]
+    rows += ["| Alder | Ann Lund | 12 May 2011 | 3 March 2019 |", "| Birch | Per Holm | 1 June 2008 | 9 April 2021 |"]
+    rows += ["| Cedar | Mia Roth | 20 July 2015 | 30 January 2020 |"]
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("shops", "# Shops\n\n" + "\n".join(rows), format="markdown")
+        assert f"Shop: {shop}" in store.ask(question).text.split("\n\n")[0]
+        assert store.ask("Which shop opened last year?").outcome == "nearest"
+
+
+@pytest.mark.parametrize("question", ["What is the average rainfall in Oslo?", "What is the mean rainfall in Oslo?"])
+def test_a_row_can_have_an_average(reader: AnswerReader, tmp_path: Path, question: str) -> None:
+    rows = ["| City | Mean rainfall | Population |", "| --- | --- | --- |", "| Oslo | 763 | 700000 |"]
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("cities", "# Cities\n\n" + "\n".join([*rows, "| Rome | 878 | 2800000 |"]), format="markdown")
+        assert store.ask(question).outcome == "answered"
+        assert store.ask("What is the average population of the cities?").outcome == "nearest"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What does the board pay for the roof of the depot, 1600 euros or less?",
+        "What does the board pay for the roof of the depot after 2019?",
+    ],
+)
+def test_an_amount_or_the_limit_of_a_period_is_no_other_year(
+    reader: AnswerReader, tmp_path: Path, question: str
+) -> None:
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("history", "The depot was built in 2019 for 1600 euros.")
+        store.put("budget-2024.md", "# Budget\n\nThe board pays 900 euros for the roof of the depot.")
+        assert "900 euros" in store.ask(question).text.split("\n\n")[0]
+
+
 @pytest.mark.parametrize(("year", "outcome"), [(2026, "answered"), (2023, "nearest")])
 def test_a_document_of_another_year_does_not_answer(
     reader: AnswerReader, tmp_path: Path, year: int, outcome: str
@@ -1169,7 +1217,7 @@ def test_an_amount_that_no_document_mentions_is_no_unknown_name(
         store.put("purchases", "Purchases up to 5000 dollars are approved by Ann Quill, larger ones by Tom Berg.")
         store.put("boats", "Boats that stay for up to 14 nights pay in the office. Others pay the keeper.")
         assert answer in store.ask(question).text.partition("\n\n")[0]
-        assert "No document mentions 4711." in store.ask("Who approves purchase 4711?").text
+        assert "No document mentions purchase 4711." in store.ask("Who approves purchase 4711?").text
 
 
 @pytest.mark.parametrize("question", ["How do I get the new key of the depot?", "How can we get a new depot key?"])

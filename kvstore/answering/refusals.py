@@ -6,11 +6,14 @@ with their citations.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ..retrieval.evidence import Evidence
 from ..retrieval.query import Query
 from ..text.blocks import to_plain_text
+from ..text.normalize import fold_text
+from ..text.words import FUNCTION_WORDS
 from .citations import cite_hit, neutralize_citations
 from .excerpts import list_best_excerpts
 from .extractive import ExtractedAnswer, ScoredPassages, render_excerpts
@@ -44,7 +47,8 @@ def build_refusal(
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
     heading = NO_ANSWER
     if confidence.unknown:
-        heading += f" No document mentions {' or '.join(confidence.unknown)}."
+        names = (_add_counted_word(name, query.question) for name in confidence.unknown)
+        heading += f" No document mentions {' or '.join(names)}."
     if confidence.formless:
         heading += f" No passage contains any {confidence.formless}."
     if any(hit.kind in ("summary", "report") for hit in evidence.hits):
@@ -61,3 +65,15 @@ def build_refusal(
     excerpts = list_best_excerpts(scored_passages.passages, scores, MAX_NEAREST)
     text, citations = render_excerpts(scored_passages.passages, excerpts, scored_passages.scorer)
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
+
+
+def _add_counted_word(name: str, question: str) -> str:
+    """Return a name in a question; a bare number follows the word before it, such as "issue 41".
+
+    >>> _add_counted_word("41", "Who is assigned to issue 41?"), _add_counted_word("2019", "Who won in 2019?")
+    ('issue 41', '2019')
+    """
+    if not name.isdigit():
+        return name
+    match = re.search(rf"([^\W\d_]+)\s+{name}\b", question)
+    return name if match is None or fold_text(match[1]) in FUNCTION_WORDS else match[0]

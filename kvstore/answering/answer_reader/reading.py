@@ -9,7 +9,7 @@ the confidence. :mod:`.reader_answer` makes the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -69,8 +69,16 @@ _OPENING_LOGIT, _DESCRIPTION_LOGIT = 4.0, 1.0
 #: 95 % of 150 headings of six folders after "Tell me about" are answered (88 % by the reader's confidence alone), 81 %
 #: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
 _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
-_AVERAGE_PATTERN = compile_lazily(r"\b(?:average|median)\b", re.IGNORECASE)
+_AVERAGE_PATTERN = compile_lazily(r"\b(?:(?P<average>average|avg|mean)|median)\b|Ø", re.IGNORECASE)
 _FULL_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+#: A year of a question, but neither an amount ("2000 euros") nor the limit of a period ("since 2019").
+_ASKED_YEAR_PATTERN = compile_lazily(
+    r"(?<![\d$€£.,])(?<!\bafter )(?<!\bbefore )(?<!\bbetween )(?<!\bbetween \d{4} and )(?<!\bby )(?<!\bfrom )"
+    r"(?<!\bsince )(?<!\bto )(?<!\buntil )(?<!\btill )(?:1[5-9]|20)\d\d(?![\d%€$]|[.,]\d)"
+    r"(?!\s*(?:[$€£%]|(?:euro|dollar|pound|m(?:et(?:er|re))?|km|kg|gram|mile|person|guest|visitor|calorie|kcal)s?\b"
+    r"|eur\b|usd\b|gbp\b|people\b|percent\b|square\b))",
+    re.IGNORECASE,
+)
 #: The name of a field or setting that is written with underscores or periods.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
 
@@ -234,7 +242,7 @@ def _read_candidates(
     the question asks about. A snippet that opens a document with this title has at least the logit ``opening_logit``.
     """
     contrasts = find_contrasts(question)
-    years = set(_FULL_YEAR_PATTERN.findall(question))
+    years = set(_ASKED_YEAR_PATTERN.findall(question))
     texts = [_split_field_names(window.text, question) for window in windows]
     candidates = []
     for window, output in zip(windows, reader.read(question, texts), strict=True):
@@ -258,7 +266,7 @@ def _read_candidates(
                 is_contrary=window.is_ruled_out
                 or (bool(contrasts) and is_contrary(contrasts, window.text))
                 or (bool(years) and _is_about_other_year(years, window, passage))
-                or _is_single_value(question, window.text, get_snippet(passages, window.position)),
+                or _is_single_value(question, window.text, get_snippet(passages, window.position), scorer.stem),
                 compared_text=window.text if window.is_selected else "",
             )
         )
@@ -275,10 +283,24 @@ def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> b
     return bool(label_years) and not any(year in labels or year in passage.text for year in years)
 
 
-def _is_single_value(question: str, text: str, snippet: Snippet) -> bool:
-    """True if a question asks for an average, and a snippet is a row of a table without one."""
+def _is_single_value(question: str, text: str, snippet: Snippet, stem: Callable[[str], str]) -> bool:
+    """True if a question asks for an average, and a snippet is a row of a table without it.
+
+    A row has it in a cell ("Shop: Average; Rent: $90"), or in the name of a column that has no other words or one of
+    the question ("Average rent").
+    """
     match = _AVERAGE_PATTERN.search(question)
-    return match is not None and snippet.kind == "table" and match[0].lower() not in text.lower()
+    if match is None or snippet.kind != "table":
+        return False
+    terms = set(list_terms(question, stem))
+    for field in text.split("; "):
+        name, _, cell = field.rpartition(": ")
+        for average in _AVERAGE_PATTERN.finditer(field):
+            words = set() if average[0] in cell else set(list_terms(_AVERAGE_PATTERN.sub(" ", name), stem))
+            is_same = bool(average["average"]) == bool(match["average"])
+            if is_same and (not words or words & terms):
+                return False
+    return True
 
 
 def _compute_rule_score(

@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
+from ...text.name_words import MONTHS
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS, list_content_terms, list_terms
 from .cell_values import CURRENCIES, DATA, LENGTH, MAX_CELL, TIME, VOLUME, WEIGHT, parse_column
@@ -123,6 +124,15 @@ _SUPERLATIVE_PATTERN = compile_lazily(
     r"(?![\w-])(?! of\b)",
     re.IGNORECASE,
 )
+#: Words that compare the dates of the column that the verb next to them names ("bought first"), and True for the last.
+_ORDER_WORDS = {"first": False, "last": True}
+#: One of these words, but not "last year", "first name" or "the first two", with the words in which its verb can be.
+_ORDER_PATTERN = compile_lazily(
+    r"(?P<before>[^\W\d_]+ )?\b(?P<word>first|last)\b(?! (?:\d|few|two|three|four|five|half|quarter|times?|names?|aid"
+    r"|floor|seasons?|centur(?:y|ies)|decades?|years?|months?|weeks?|days?|nights?|hours?|minutes?|spring|summer|autumn|winter"
+    rf"|{'|'.join(MONTHS)}|\w+day)\b)(?P<after>(?: [^\W\d_]+){{0,5}})",
+    re.IGNORECASE,
+)
 #: A word of the label of a table, and the two words after the superlative.
 _WORD_PATTERN, _NEXT_WORDS_PATTERN = compile_lazily(r"\w[\w-]*"), compile_lazily(r"(?: [^\W\d_]+){1,2}")
 #: A verb that names the measure of the superlative after it.
@@ -133,8 +143,9 @@ class Superlative(NamedTuple):
     """A superlative of a question: its ``text``, its ``measure`` (empty if it has none), and its direction.
 
     ``phrase`` is the superlative with a verb before it that names its measure, such as "costs the least". ``terms`` are
-    the stems of the other content words of the question, ``next_terms`` those of the two words after the superlative,
-    and ``names`` its capitalized words and words with digits, in lower case.
+    the stems of the other content words of the question, ``next_terms`` those of the two words after the superlative
+    (of "first" and "last": the word before and the five after it), and ``names`` its capitalized words and words with
+    digits, in lower case.
     """
 
     text: str
@@ -212,7 +223,7 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     """
     match = _SUPERLATIVE_PATTERN.search(question)
     if match is None:
-        return None
+        return _find_order(question, stem)
     # "cheapest" measures the price; "highest" measures nothing by itself, but "highest price" does.
     measure, is_highest = _MEASURES_BY_WORD[match[0].lower().replace("-", " ")]
     other_words = f"{question[: match.start()]} {question[match.end() :]}"
@@ -228,6 +239,19 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     )
     terms = frozenset(list_content_terms(other_words, stem))
     return Superlative(match[0], phrase, measure, is_highest, terms, next_terms, names)
+
+
+def _find_order(question: str, stem: Callable[[str], str]) -> Superlative | None:
+    """Return "first" or "last" in a question as a superlative of dates, or None. ``stem`` maps a word to its stem."""
+    match = _ORDER_PATTERN.search(question)
+    if match is None:
+        return None
+    word = match["word"]
+    other_words = f"{question[: match.start('word')]} {question[match.end('word') :]}"
+    next_terms = frozenset(list_content_terms(f"{match['before'] or ''} {match['after']}", stem))
+    names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(other_words))
+    terms = frozenset(list_content_terms(other_words, stem))
+    return Superlative(word, word, "date", _ORDER_WORDS[word.lower()], terms, next_terms, names)
 
 
 def mark_extremes(
@@ -343,6 +367,8 @@ def _choose_columns(
     superlative_terms = set() if superlative.text.lower().endswith("rated") else set(list_terms(superlative.text, stem))
     terms = {column.name: set(list_terms(column.name.replace("_", " "), stem)) for column in columns}
     columns = [column for column in columns if superlative_terms.isdisjoint(terms[column.name])]
+    if superlative.text.lower() in _ORDER_WORDS:
+        columns = [column for column in columns if not superlative.next_terms.isdisjoint(terms[column.name])]
     if superlative.text.lower() in _AGE_WORDS:
         columns = [column for column in columns if _FUTURE_PATTERN.search(column.name) is None]
     term_counts = {column.name: len(terms[column.name] & superlative.terms) for column in columns}
