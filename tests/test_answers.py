@@ -1026,6 +1026,81 @@ def test_a_section_that_no_document_has_is_not_quoted(store: kvstore.Store) -> N
     assert "lexical search" in steps and "quote section" not in steps
 
 
+CHAPTERS = "# Sea\n\n## Chapter I\n\nThe crew leaves Celle.\n\n## Chapter II\n\nA storm breaks the mast.\n"
+INSTALLATION = "# Install\n\n### Step 1: Unpack\n\nUnpack it.\n\n### Step 2: Start\n\nRun heron start.\n"
+SALE = "# Sale\n\n## 3 Fees\n\nFees are due in May.\n\n## 4.2 Return\n\nThe seller takes the goods back.\n"
+FILM = "The second part of the film is set in Rome. The clause I signed gives the studio all rights."
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What does clause 14 of the lease say?",
+        "What does clause 4 of the statutes say?",
+        "Under clause 14, who pays the deposit?",
+        "What does article 30 say?",
+        "What does appendix C contain?",
+        "What does appendix 2 say?",
+        "What happens in chapter 4?",
+        "What is step 9 of the runbook?",
+        "What does step 4 say?",
+        "Wer zahlt nach § 14 die Kaution?",
+    ],
+)
+def test_a_section_that_no_document_has_is_refused(store: kvstore.Store, question: str) -> None:
+    for name, text in (("Lease", LEASE), ("Runbook", RUNBOOK), ("Satzung", SATZUNG), ("Sea", CHAPTERS)):
+        store.put(name.lower(), text, title=name, format="markdown")
+    store.put("statutes", STATUTES, title="Statutes")
+    assert store.ask(question).outcome == "nearest"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What happens in chapter 2?", "Chapter II: A storm breaks the mast."),
+        ("What does step 2 say?", "Step 2: Start: Run heron start."),
+        ("Where is part 2 of the film set?", "The second part of the film is set in Rome."),
+        ("What does the clause I signed give the studio?", "The clause I signed gives the studio all rights."),
+        ("Who wrote article 12 of the newsletter?", "Ann Lund"),
+        ("Was steht in § 2?", "Satzung > § 2 Vorstand: (1) Der Vorstand hat drei Mitglieder."),
+    ],
+)
+def test_a_section_is_found_by_another_form_of_its_label(store: kvstore.Store, question: str, answer: str) -> None:
+    for name, text in (("Sea", CHAPTERS), ("Install", INSTALLATION), ("Satzung", SATZUNG), ("Sale", SALE)):
+        store.put(name.lower(), text, title=name, format="markdown")
+    store.put("film", FILM, title="Film")
+    store.put(
+        "law", "# Law\n\n## Article 2\n\nTaxes are due.\n\n## Article 12\n\nCourts are free.\n", format="markdown"
+    )
+    rows = "| Article | Title | Author |\n|---|---|---|\n| 12 | Fishing | Ann Lund |\n| 13 | Boats | Per Holm |"
+    store.put("newsletter", f"# Newsletter\n\n{rows}\n", title="Newsletter", format="markdown")
+    assert answer in re.sub(r" \[\d+\]", "", store.ask(question).text)
+
+
+def test_a_section_of_two_documents_is_quoted_from_both(store: kvstore.Store) -> None:
+    store.put("lease", LEASE, title="Lease", format="markdown")
+    store.put("sale", SALE, title="Sale", format="markdown")
+    answer = store.ask("What does clause 4.2 say?")
+    assert {citation.document for citation in answer.citations} == {"lease", "sale"}
+    assert "Lease > 4.2 Return: The landlord" in answer.text
+    assert "Sale > 4.2 Return: The seller takes the goods back." in answer.text
+    for question in ("What does clause 4.2 of the sale say?", "What does clause 4.2 say about goods?"):
+        assert {citation.document for citation in store.ask(question).citations} == {"sale"}
+
+
+def test_the_number_at_the_end_of_a_sentence_is_not_that_of_an_item(store: kvstore.Store) -> None:
+    store.put("sale", "# Sale\n\n## 7 Price\n\nPrices are in schedule 4. Claims expire in May.\n", format="markdown")
+    assert "schedule 4. [1] Claims expire" in store.ask("What does clause 7 say?").text
+
+
+def test_a_long_run_of_section_signs_is_read_in_linear_time(store: kvstore.Store) -> None:
+    store.put("lease", LEASE, title="Lease", format="markdown")
+    for question in ("§" * 100_000, "What does section 4.2 say " + "say " * 50_000):
+        start = time.perf_counter()
+        store.ask(question)
+        assert time.perf_counter() - start < 10
+
+
 def test_the_number_of_a_thing_is_not_taken_for_that_of_a_section(store: kvstore.Store) -> None:
     store.put("faq", "# Questions\n\n## 4. Delivery\n\nWe deliver in May.\n\n## 5. Price\n\nPrices include tax.\n")
     store.put("list", "Item: 5\nName: Lamp\nPrice: $40")

@@ -219,7 +219,7 @@ class Asker:
                 section_evidence = retrieve_section(self.retrieve_evidence(strategy, query).hits, reference, query)
                 if section_evidence is not None:
                     return section_evidence
-                if "§" in query.question and reference.number:  # a summary of the rest is not an answer
+                if reference.number:  # a summary of the document is not an answer
                     return self.retrieve_evidence(strategy, query)
             request = parse_summary_request(query.question, query.state.main_language)
             if request is not None and not getattr(strategy, "overview", False):
@@ -284,6 +284,7 @@ class Asker:
         (None: it did not read the passages).
         """
         from .confidence import OVERVIEW_CONFIDENCE, estimate_confidence
+        from .numbered_sections import SECTION
 
         with query.trace.step("weigh confidence") as step:
             if evidence.is_overview:
@@ -298,6 +299,7 @@ class Asker:
                     [*evidence.context, compared_text] if compared_text else evidence.context,
                     scored_passages,
                     reader_result,
+                    has_section=evidence.strategy == SECTION,
                 )
             threshold = self.get_session().least_confidence
             comparison = "reaches" if confidence.value >= threshold else "is below"

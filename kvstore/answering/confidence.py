@@ -60,7 +60,13 @@ from .confidence_weights import (
     WORD_WEIGHTS,
     SignalWeights,
 )
-from .numbered_sections import find_section_reference, mentions_section
+from .numbered_sections import (
+    AMBIGUOUS_WORDS,
+    count_missing_words,
+    find_section_reference,
+    is_section_mentioned,
+    mentions_thing,
+)
 from .passages import iter_spans
 from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
@@ -221,13 +227,15 @@ def estimate_confidence(
     context: Sequence[str],
     scored_passages: ScoredPassages,
     reader_result: ReaderResult | None = None,
+    *,
+    has_section: bool = False,
 ) -> Confidence:
     """Return the estimated probability that the hits answer the question of a query, and the signals behind it.
 
     It is 0 if the question asks for something with a recognizable form, such as a telephone number, that no passage
     has. ``context`` are lines of evidence in addition to the hits. ``scored_passages`` are the passages around the
     hits; their sentences are scored only if needed. ``reader_result`` is the result of the answer reader (None: it did
-    not read the passages).
+    not read the passages). ``has_section`` is True if the hits are from the section that the question names.
     """
     hits = hits[:_MAX_CHUNKS]
     passages = list(map(PassageWords, [*map(_join_texts, hits), *context]))
@@ -290,8 +298,8 @@ def estimate_confidence(
         lacks_form = lacks_answer_type and answer_type.name in FIXED_FORM_TYPES
     if lacks_form or empty_terms:
         logit += _FORMLESS_LOGIT
-    has_other_section = reader_result is None and _is_paragraph_missing(query.question, hits, context)
-    if has_other_section or missing_numbers or any(name.number_indexes for name in missing_names):
+    lacks_section = not has_section and _is_section_missing(query, question_language, hits, context)
+    if lacks_section or missing_numbers or any(name.number_indexes for name in missing_names):
         logit += _OTHER_NUMBER_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
@@ -320,13 +328,24 @@ def _join_texts(hit: Hit) -> str:
     return f"{file_name} {hit.title or ''} {hit.heading} {hit.text}"
 
 
-def _is_paragraph_missing(question: str, hits: Sequence[Hit], context: Sequence[str]) -> bool:
-    """True if a question names one section by a paragraph sign ("§ 7") that neither a hit nor the context has."""
-    reference = find_section_reference(question) if "§" in question else None
+def _is_section_missing(query: Query, language: str | None, hits: Sequence[Hit], context: Sequence[str]) -> bool:
+    """True if a question names one section by its number ("§ 7", "step 9") that neither a hit nor the context has.
+
+    ``language`` is that of the question (None: English). If the question names a document, only its hits count. A
+    question for a fact about "item 7" can mean a thing, and in other languages than English and German, the ordinals
+    are unknown: then any label with the number counts.
+    """
+    reference = find_section_reference(query.question, language)
     if reference is None or not reference.number:
         return False
-    texts = ("\n".join([*hit.heading.split(" > "), hit.text]) for hit in hits)
-    return not any(mentions_section(reference, text) for text in chain(texts, context))
+    missing = [count_missing_words(reference, f"{hit.title or ''} {hit.document}", query) for hit in hits]
+    hits = [hit for hit, count in zip(hits, missing, strict=True) if count == min(missing)]
+    headings = {heading for hit in hits for heading in hit.heading.split(" > ")}
+    texts = [*(hit.text for hit in hits), *context]
+    can_be_thing = reference.word in AMBIGUOUS_WORDS and reference.other_words and not reference.has_about
+    if can_be_thing or (reference.word != "§" and language not in (None, "english", "german")):
+        return not any(mentions_thing(reference, text) for text in chain(headings, texts))
+    return not is_section_mentioned(reference, headings, texts)
 
 
 def _find_missing_numbers(question: str, texts: Sequence[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Sections that a question names by their number ("What does section 4.2 say?", "Was steht in § 5?") or asks for
 ("Which section covers notice?"). The *label* of a section is its number with a word, if it has one: ``4.2``, ``§ 5``.
 
-In: a question, and the hits of its search. Out: the section, in the first document of the hits that has it. It is below
-a heading with the label or, in a text without such headings, begins with a line that begins with the label.
+In: a question, and the hits of its search. Out: the section, in each document of the hits that the question can mean.
+It is below a heading with the label or, in a text without such headings, begins with a line that begins with the label.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from itertools import accumulate, chain, islice, pairwise
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, groupby, islice, pairwise
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
@@ -19,6 +19,7 @@ from ..retrieval.query import Query
 from ..structures.documents.documents import DocumentRecord, build_heading_path
 from ..structures.state import State
 from ..text.languages import detect_question_language
+from ..text.number_words import spell_number
 from ..text.patterns import compile_lazily
 from ..text.question_words import load_question_words
 from ..text.words import FUNCTION_WORDS, segment_words
@@ -37,14 +38,40 @@ _NUMBER = r"\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?|(?-i:[IVXLC]{1,7}|[A-Z])"
 #: The words before the number of an item of a list, and of those that no heading has.
 _STEP_WORDS = frozenset(("step", "schritt", "étape"))
 _ITEM_WORDS = _STEP_WORDS | {"item", "point", "punkt"}
+#: Words for a part of another kind than a section: "appendix 4" is not "Article 4". Other words can replace each other.
+_SPECIAL_WORDS = {
+    **dict.fromkeys("appendix annex schedule anhang anlage annexe anexo allegato bijlage".split(), "appendix"),
+    **dict.fromkeys("chapter kapitel chapitre capítulo capitolo hoofdstuk".split(), "chapter"),
+    "part": "part",
+}
+#: The kind of each word whose label belongs to it alone if a document has such labels: "§ 5" is then not "5 Price".
+_EXCLUSIVE_WORDS = {
+    **_SPECIAL_WORDS,
+    **dict.fromkeys("article artikel artículo artigo articolo art".split(), "article"),
+    "§": "§",
+}
+#: Words that can also name a thing with a number, unless the label of the section has the word: "What costs item 5?"
+AMBIGUOUS_WORDS = frozenset("article artikel artículo artigo articolo item part point rule".split())
+#: The ordinals from 1 in English, and the stems of those in German.
+_ORDINALS = tuple(
+    zip(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),
+        "erst zweit dritt viert fünft sechst siebt acht neunt zehnt elft zwölft".split(),
+        strict=True,
+    )
+)
 #: The labels of items below a numbered section, such as ``(b)(ii)`` or ``Abs. 2``; a sentence has no label.
 _ITEM_LABELS = (
     r"(?:\s?\([a-z\d]{1,4}\)|,?\s+(?:Abs(?:atz|\.)?|Nr\.?|Ziff(?:er|\.)?|lit\.?|Satz)\s*(?:\d{1,3}|[a-z])(?!\w))*"
 )
 _REFERENCE_PATTERN = compile_lazily(
-    rf"(?P<word>\b(?:{_SECTION_WORDS})(?=s?\b)|§)(?:s?\b\.?|§*)\s*(?P<number>{_NUMBER})(?P<items>{_ITEM_LABELS})(?![\w%]|\.\d)",
+    rf"(?P<word>\b(?:{_SECTION_WORDS})(?=s?\b)|(?<!§)§)(?:s?\b\.?|§*+)\s*(?P<number>{_NUMBER})(?P<items>{_ITEM_LABELS})"
+    r"(?![\w%]|\.\d|\s(?:[ap]\.?m|o['’]clock|[ckm]?[gm]|(?:day|week|month|year|hour|minute|euro|dollar|person)s?|percent"
+    r"|people|uhr|tagen?|wochen|monaten?|jahren?|stunden|minuten|prozent)\b)",
     re.IGNORECASE,
 )
+#: The end of a text before a number "I" that is a pronoun: "the clause I signed".
+_DETERMINER_PATTERN = compile_lazily(r"\b(?:an?|any|each|every|my|our|that|the|this|what|which)\s+\Z", re.IGNORECASE)
 #: The phrase that names a section at the start or at the end of a question: "Under clause 4.2 of the lease,".
 _PHRASE_PATTERN = compile_lazily(
     r"(?:\A|(?<=[^\s,])[\s,]+)(?:according to|pursuant to|in accordance with|by|from|in|of|per|under|gemäß|laut|nach)"
@@ -52,6 +79,8 @@ _PHRASE_PATTERN = compile_lazily(
     r"(?:(?<=[\w)])(?=\s*[?.!]*\s*\Z)|,\s+)",
     re.IGNORECASE,
 )
+#: A Roman number below 40: its tens and its units.
+_ROMAN_PATTERN = compile_lazily(r"(?=.)(x{0,3})(i{1,3}|iv|vi{0,3}|ix|)")
 _ITEM_LABEL_PATTERN = compile_lazily(r"\(([a-z\d]{1,4})\)|(?:abs(?:atz|\.)?|nr\.?|ziff(?:er|\.)?|lit\.?)\s*(\d+|[a-z])")
 #: The label at the start of a heading.
 _LABEL_PATTERN = compile_lazily(
@@ -89,8 +118,13 @@ _TOPIC_PATTERN = compile_lazily(
 )
 #: The start of a question whose subject is a section: "What does clause 4 allow the tenant to do?"
 _SUBJECT_PATTERN = compile_lazily(r"\W*what\s+(?:do|does|did)\s+(?:the\s+)?", re.IGNORECASE)
-#: A question for what a section says about something.
-_ABOUT_PATTERN = compile_lazily(r"\b(?:say|says|state|states|mention|mentions)\b.*\b(?:about|on)\b", re.IGNORECASE)
+#: Parts of a question for what a section says about something: the verb, and the text after it.
+_SAY_PATTERN = compile_lazily(r"\b(?:say|says|state|states|mention|mentions)\b", re.IGNORECASE)
+_ABOUT_PATTERN = compile_lazily(r"\b(?:about|on|regarding|zu[mr]?|über)\b", re.IGNORECASE)
+#: The phrase after the number of a section that names its document: "of the lease".
+_DOCUMENT_PATTERN = compile_lazily(
+    r"\s+(?:of|in|from|der|des|im|aus|du|de|del|della)\s+(?P<words>[^,?]{1,80})", re.IGNORECASE
+)
 #: Words of a question for the section about something, in addition to words that ask for the content of a section.
 _TOPIC_REQUEST_WORDS = frozenset(_SECTION_WORDS.split("|")) | frozenset(
     """
@@ -111,6 +145,8 @@ _MAX_LABELS = 2000
 _MAX_TEXT_BYTES = 4_000_000
 #: The maximum number of chunks of a section that are read.
 _MAX_SECTION_CHUNKS = 64
+#: The maximum number of sections of different documents that a question can mean.
+_MAX_SECTIONS = 3
 
 
 class SectionReference(NamedTuple):
@@ -119,13 +155,16 @@ class SectionReference(NamedTuple):
     ``number`` is its number in lowercase, or empty if the question asks for the section about a topic. ``word`` is the
     word before the number, such as "section", or empty. ``items`` are the labels of items below it: b and ii for
     "3.1(b)(ii)". ``other_words`` are the words of the question that neither name the section nor ask for its content.
-    ``has_about`` is True if the question asks what the section says about them.
+    ``has_about`` is True if the question asks what the section says about them. ``document_words`` are those that can
+    name the document: in a question for a fact, the words of the phrase after the number, and otherwise all words that
+    do not follow "about".
     """
 
     number: str
     word: str
     items: tuple[str, ...]
     other_words: frozenset[str]
+    document_words: frozenset[str]
     has_about: bool
 
 
@@ -133,7 +172,7 @@ class NumberedSection(NamedTuple):
     """A section of a document: bytes ``start`` to ``end`` of its text, and the titles of the headings that lead to it.
 
     The label at the start of its own heading has the ``number`` and the ``word``, or empty strings. The text after the
-    heading begins at byte ``text_start``.
+    heading begins at byte ``text_start``. ``is_line`` is True if the section begins with a line that is no heading.
     """
 
     record: DocumentRecord
@@ -144,6 +183,7 @@ class NumberedSection(NamedTuple):
     start: int
     text_start: int
     end: int
+    is_line: bool = False
 
 
 def find_section_reference(question: str, likely_language: str | None = None) -> SectionReference | None:
@@ -151,7 +191,11 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
 
     ``likely_language`` is the question's language if its words do not show one.
     """
-    matches = list(_REFERENCE_PATTERN.finditer(question))
+    matches = [
+        match
+        for match in _REFERENCE_PATTERN.finditer(question)
+        if not (match["number"] == "I" and _DETERMINER_PATTERN.search(question, 0, match.start()))
+    ]
     is_about_topic = not matches and _TOPIC_PATTERN.match(question) is not None
     if len(matches) != 1 and not is_about_topic:
         return None
@@ -163,24 +207,90 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
         other_text = f"{question[: match.start()]} {question[match.end() :]}"
     vocabulary = load_question_words(detect_question_language(question, likely_language))
     function_words = FUNCTION_WORDS if vocabulary is None else FUNCTION_WORDS | vocabulary.function_words
-    other_words = frozenset(segment_words(other_text)) - function_words - _REQUEST_WORDS
+    omitted_words = function_words | _REQUEST_WORDS
     if is_about_topic:
-        other_words -= _TOPIC_REQUEST_WORDS
+        omitted_words |= _TOPIC_REQUEST_WORDS
+    other_words = frozenset(segment_words(other_text)) - omitted_words
     is_subject = bool(matches) and _SUBJECT_PATTERN.fullmatch(question, 0, matches[0].start()) is not None
-    return SectionReference(
-        number, word, items, other_words, has_about=is_subject or bool(_ABOUT_PATTERN.search(other_text))
-    )
+    verb = _SAY_PATTERN.search(other_text)
+    has_about = is_subject or (verb is not None and _ABOUT_PATTERN.search(other_text, verb.end()) is not None)
+    if has_about or not other_words:
+        about = _ABOUT_PATTERN.search(other_text)
+        document_text = other_text[: about and about.start()]
+    else:
+        document = _DOCUMENT_PATTERN.match(question, matches[0].end()) if matches else None
+        document_text = "" if document is None else document["words"]
+    document_words = frozenset(segment_words(document_text)) & other_words
+    return SectionReference(number, word, items, other_words, document_words, has_about=has_about)
 
 
-def mentions_section(reference: SectionReference, text: str) -> bool:
-    """True if a text mentions the number of a section after a word such as "section", or in the label of a line.
+def is_section_mentioned(reference: SectionReference, headings: Iterable[str], texts: Iterable[str]) -> bool:
+    """True if a heading begins with the label of a section, or a text mentions it.
+
+    It has the number after a word such as "section", in the label of a line, or in a cell. "§ 5" is not "Article 5" if
+    other labels have a paragraph sign.
 
     >>> reference = find_section_reference("Was steht in § 14?")
-    >>> [mentions_section(reference, text) for text in ("Siehe Abs. 2 des § 14.", "## 14. Haftung", "Um 14 Uhr.")]
+    >>> texts = ("Siehe Abs. 2 des § 14.", "## 14. Haftung", "Um 14 Uhr.")
+    >>> [is_section_mentioned(reference, [], [text]) for text in texts]
     [True, True, False]
     """
-    patterns = (_REFERENCE_PATTERN, _LINE_PATTERN)
-    return any(match["number"].lower() == reference.number for pattern in patterns for match in pattern.finditer(text))
+    matches = [match for match in map(_LABEL_PATTERN.match, headings) if match is not None]
+    text = "\n".join(texts)
+    matches += _REFERENCE_PATTERN.finditer(text)
+    matches += (match for match in _LINE_PATTERN.finditer(text) if "#" not in match[0])
+    labels = [(match["number"].lower(), (match["word"] or "").lower()) for match in matches]
+    kind = _EXCLUSIVE_WORDS.get(reference.word)
+    if kind is not None:
+        exclusive_labels = [label for label in labels if _EXCLUSIVE_WORDS.get(label[1]) == kind]
+        labels = exclusive_labels or labels
+    return any(_can_be_label(reference, *label) for label in labels) or _mentions_number(reference, text)
+
+
+def _mentions_number(reference: SectionReference, text: str) -> bool:
+    """True if a text has the number of a section in a cell, or in words after or before its word: "second part"."""
+    number, word = re.escape(reference.number), re.escape(reference.word)
+    list_pattern = rf"§[^\n§]{{0,40}}?(?<![\w.,]){number}(?![\w,]|\.\d)|" if reference.word == "§" else ""  # "§§ 4, 5"
+    cell_pattern = (
+        rf"{list_pattern}\|[ \t]*{number}[ \t]*\||{word}s?[\"':#\s]{{1,4}}(?:n[or]\. ?)?{number}(?!\w|[.,]\d)"
+    )
+    if re.search(cell_pattern, text, re.IGNORECASE):
+        return True
+    value = int(reference.number) if reference.number.isdigit() else 0
+    if not 0 < value < 100:
+        return False
+    ordinals = "|".join(_ORDINALS[value - 1]) if value <= len(_ORDINALS) else "(?!)"
+    word_pattern = rf"\b(?:(?:{ordinals})(?:e[mnrs]?)?\s+{word}|{word}\s+{spell_number(value) or 'one'})\b"
+    return re.search(word_pattern, text, re.IGNORECASE) is not None
+
+
+def mentions_thing(reference: SectionReference, text: str) -> bool:
+    """True if a text has a number as that of a thing: after its word, "no." or a mark, or at the start of a line."""
+    number, word = re.escape(reference.number), re.escape(reference.word)
+    pattern = rf"(?:^|[:|#,;(]|\bn[or]\.|\b{word}s?)[ \t]*{number}(?!\w|[.,]\d)"
+    return re.search(pattern, text, re.IGNORECASE | re.MULTILINE) is not None or _mentions_number(reference, text)
+
+
+def _can_be_label(reference: SectionReference, number: str, word: str) -> bool:
+    """True if a number and the word before it (empty: none), both in lower case, can be the label of a section.
+
+    "appendix 4" is neither "Article 4" nor "4 Price". Roman numbers are equal to others.
+    """
+    kind, own_kind = _SPECIAL_WORDS.get(reference.word), _SPECIAL_WORDS.get(word)
+    is_bare = not word and (kind != "appendix" or number.isalpha())
+    is_other_kind = kind != own_kind or (reference.word in _STEP_WORDS and word not in _STEP_WORDS)
+    if not number or (is_other_kind and not is_bare):
+        return False
+    return reference.number in (number, _parse_roman(number)) or number == _parse_roman(reference.number)
+
+
+def _parse_roman(number: str) -> str:
+    """Return a Roman number below 40, in lower case, in digits; empty for any other text."""
+    match = _ROMAN_PATTERN.fullmatch(number)
+    if match is None:
+        return ""
+    units = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+    return str(10 * len(match[1]) + units.index(match[2]))
 
 
 def remove_reference(question: str) -> str:
@@ -200,40 +310,83 @@ def remove_reference(question: str) -> str:
     return after[:1].upper() + after[1:]
 
 
-def find_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> NumberedSection | None:
-    """Return the section in the first document of the ``hits`` that has it, or None.
+def find_sections(hits: Sequence[Hit], reference: SectionReference, query: Query) -> list[NumberedSection]:
+    """Return the sections that a question can mean, at most one of each document of the ``hits``, best first.
 
-    Documents with more words of the question in their titles or keys come first. A section about a topic has all other
-    words of the question in its heading, or is the numbered section around the first hit with these words.
+    Only the documents with the most words of the question in their titles or keys can have the section, unless they
+    have no numbers. A section about a topic has all other words of the question in its heading, or is the numbered
+    section around the first hit with these words; only the first one is returned.
     """
     keys = list(dict.fromkeys(hit.document for hit in hits))
     records = list(filter(None, map(query.state.documents.find_by_key, keys)))
-    records.sort(key=lambda record: len(list_topic_stems(reference, record, query)))
-    sections = filter(None, (_find_in_document(record, reference, query) for record in records))
-    section = next(sections, None)
-    if section is not None and reference.word == "§" != section.word:
-        # "§ 5" is not "5 Price", unless no document has a paragraph sign.
-        section = next((other for other in sections if other.word == "§"), section)
-    if section is not None:
-        return _narrow_section(section, reference.items, query.state)
-    return None if reference.number else _find_around_hit(hits, reference, query)
+    if not reference.number:
+        records.sort(key=lambda record: len(list_topic_stems(reference, record, query)))
+        section = next(filter(None, (_find_in_document(record, reference, query) for record in records)), None)
+        section = section or _find_around_hit(hits, reference, query)
+        return [] if section is None else [section]
+    missing = {
+        record.id: count_missing_words(reference, f"{record.title or ''} {record.key}", query) for record in records
+    }
+    records.sort(key=lambda record: missing[record.id])
+    for count, group in groupby(records, key=lambda record: missing[record.id]):
+        named_records = list(group)
+        sections = list(filter(None, (_find_in_document(record, reference, query) for record in named_records)))
+        kind = _EXCLUSIVE_WORDS.get(reference.word)
+        if kind is not None:
+            words = {word for record in named_records for word in _list_label_words(record, query)}
+            if any(_EXCLUSIVE_WORDS.get(word) == kind for word in words):
+                sections = [section for section in sections if _EXCLUSIVE_WORDS.get(section.word) == kind]
+        if sections:
+            best_rank = min(_rate_label(section, reference) for section in sections)
+            sections = [section for section in sections if _rate_label(section, reference) == best_rank]
+            return [_narrow_section(section, reference.items, query.state) for section in sections[:_MAX_SECTIONS]]
+        has_labels = any(_list_label_words(record, query) for record in named_records)
+        if count < max(missing.values()) and (has_labels or reference.word in AMBIGUOUS_WORDS):
+            break  # the question names these documents
+    return []
+
+
+def count_missing_words(reference: SectionReference, name: str, query: Query) -> int:
+    """Return how many words of a question that can name the document of a section are not in the name of a document."""
+    return len(set(map(query.stem, reference.document_words)) - _list_stems(name, query))
+
+
+def _list_label_words(record: DocumentRecord, query: Query) -> set[str]:
+    """Return the words of the labels in a document: an empty word for a bare number. Without labels, the set is empty.
+
+    They are those of its headings or, if these have none, of its lines.
+    """
+    words = {section.word for section in _list_headed_sections(record, query.state) if section.number}
+    return words or {section.word for section in _list_sections_of_lines(record, query.state)}
+
+
+def _rate_label(section: NumberedSection, reference: SectionReference) -> tuple[bool, bool, bool]:
+    """Return the sort key of a section that has the number of a reference: False is better.
+
+    A heading is better than a line, and the same word ("Clause 4") better than none, which is better than another.
+    """
+    return section.is_line, section.word != reference.word, bool(section.word)
 
 
 def _find_in_document(record: DocumentRecord, reference: SectionReference, query: Query) -> NumberedSection | None:
     """Return the section of a document that a question names by its number, or whose heading has its topic, or None."""
     topic = list_topic_stems(reference, record, query)
     headed_sections = _list_headed_sections(record, query.state)
-    item = _find_item(record, reference, headed_sections, query) if reference.word in _ITEM_WORDS else None
-    if item is not None or reference.word in _STEP_WORDS:
-        return item
+    is_step = reference.word in _STEP_WORDS
+    if is_step:
+        headed_sections = [section for section in headed_sections if section.word in _STEP_WORDS]
 
     def is_right(section: NumberedSection) -> bool:
         """True if a section has the number of the reference or, without a number, the topic in its heading."""
         if reference.number:
-            return section.number == reference.number
+            return _can_be_label(reference, section.number, section.word)
         return bool(topic) and topic <= _list_title_stems(section, query)
 
     sections = list(filter(is_right, headed_sections))
+    if reference.word in _ITEM_WORDS and not (is_step and sections):
+        item = _find_item(record, reference, query)
+        if item is not None or is_step:
+            return item
     sections = sections or list(filter(is_right, _list_sections_of_lines(record, query.state)))
     # If several match, one with the same word, such as "Chapter", is preferred, then the one whose heading has the
     # fewest words besides the topic, then the highest and longest one: a table of contents has the labels, too.
@@ -242,6 +395,7 @@ def _find_in_document(record: DocumentRecord, reference: SectionReference, query
         default=None,
         key=lambda section: (
             section.word != reference.word,
+            section.number != reference.number,
             0 if reference.number else len(_list_title_stems(section, query)),
             section.level,
             section.start - section.end,
@@ -251,14 +405,13 @@ def _find_in_document(record: DocumentRecord, reference: SectionReference, query
     return None if section is None else _skip_heading(section, query.state)
 
 
-def _find_item(
-    record: DocumentRecord, reference: SectionReference, headed_sections: Sequence[NumberedSection], query: Query
-) -> NumberedSection | None:
+def _find_item(record: DocumentRecord, reference: SectionReference, query: Query) -> NumberedSection | None:
     """Return the item of a list in a document with the number of a reference, or None.
 
     Of several lists, the one below the heading with the most words of the question is preferred, then the longest one.
     """
     topic = list_topic_stems(reference, record, query)
+    headed_sections = _list_headed_sections(record, query.state)
     text = query.state.documents.read_text(record.id)
     items = [item for item in _list_sections_of_lines(record, query.state) if text[item.start : item.start + 1] != b"#"]
     starts = [section.start for section in headed_sections]
@@ -349,8 +502,13 @@ def list_section_chunks(section: NumberedSection, state: State) -> list[int]:
 
 def list_topic_stems(reference: SectionReference, record: DocumentRecord, query: Query, heading: str = "") -> set[str]:
     """Return the stems of the other words of a question that the title and key of a document and a heading lack."""
-    title = segment_words(f"{record.title or ''} {record.key} {heading}".replace("_", " "))
-    return set(map(query.stem, reference.other_words)) - set(map(query.stem, title))
+    name = f"{record.title or ''} {record.key} {heading}"
+    return set(map(query.stem, reference.other_words)) - _list_stems(name, query)
+
+
+def _list_stems(name: str, query: Query) -> set[str]:
+    """Return the stems of the words in the name of a document or section."""
+    return set(map(query.stem, segment_words(name.replace("_", " "))))
 
 
 def _list_title_stems(section: NumberedSection, query: Query) -> set[str]:
@@ -409,6 +567,7 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
                 offsets[index],
                 offsets[index] + len(heading.encode()),
                 offsets[end],
+                is_line=text[match.start()] != "#",
             )
         )
     return sections

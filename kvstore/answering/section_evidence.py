@@ -17,23 +17,25 @@ from ..retrieval.cover import CoverSentence, build_composed_hit, collect_cover_s
 from ..retrieval.evidence import Evidence, Hit
 from ..retrieval.query import Query, evidence_of
 from ..structures.ranking import best
+from ..structures.state import State
 from ..text.words import segment_words
 from .excerpts import MAX_WORDS
 from .extractive import MAX_CHUNKS
 from .numbered_sections import (
+    AMBIGUOUS_WORDS,
     SECTION,
     NumberedSection,
     SectionReference,
-    find_section,
+    find_sections,
     list_section_chunks,
     list_topic_stems,
     remove_reference,
 )
 
-#: The number of an item before its text, and its maximum length.
-_ITEM_NUMBER_PATTERN, _MAX_NUMBER_BYTES = re.compile(rb"(?<=[ \t\n])\d{1,3}[.)][ \t]+\Z"), 12
-#: Words that can also name a thing with a number, unless the label of the section has the word: "What costs item 5?"
-_AMBIGUOUS_WORDS = frozenset("article artikel artículo artigo articolo item part point rule".split())
+#: The number of an item before its text, at the start of a line.
+_ITEM_NUMBER_PATTERN = re.compile(rb"(?:\A|\n)[ \t>]*(?:[-*+][ \t]+)?(\d{1,3}[.)])[ \t]+\Z")
+#: The maximum size of the start of a line up to the text of an item, in bytes.
+_MAX_NUMBER_BYTES = 40
 
 
 def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> Evidence | None:
@@ -42,20 +44,26 @@ def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Qu
     A question for a fact gets the chunks of the section with the most of its other words. Side effect: the question of
     ``query`` then no longer names the section, because no sentence of the section does.
     """
-    section = find_section(hits, reference, query)
-    if section is None:
+    sections = find_sections(hits, reference, query)
+    if not sections:
         return None
-    topic = list_topic_stems(reference, section.record, query, section.heading)
-    if reference.number and topic and not reference.has_about:
-        if reference.word in _AMBIGUOUS_WORDS and section.word != reference.word:
-            return None
-        chunks = list_section_chunks(section, query.state)
-        question = query.question
-        query.question = remove_reference(question)
-        ranking = best(query.state, np.array(chunks, np.uint64), _count_stems(chunks, topic, query), MAX_CHUNKS)
-        evidence = evidence_of(query, SECTION, ranking, "in the section that the question names", len(chunks))
-        return replace(evidence, question=question)
-    return _quote_section(section, topic if reference.number else set(), query)
+    topics = [list_topic_stems(reference, section.record, query, section.heading) for section in sections]
+    if not reference.number:
+        return _quote_sections(sections, [set()], query)
+    # A section whose heading has more words of the question is the one that it means.
+    min_size = min(map(len, topics))
+    sections = [section for section, topic in zip(sections, topics, strict=True) if len(topic) == min_size]
+    topics = [topic for topic in topics if len(topic) == min_size]
+    if not (topics[0] and not reference.has_about):
+        return _quote_sections(sections, topics, query)
+    if reference.word in AMBIGUOUS_WORDS and all(section.word != reference.word for section in sections):
+        return None
+    chunks = list(dict.fromkeys(chunk for section in sections for chunk in list_section_chunks(section, query.state)))
+    question = query.question
+    query.question = remove_reference(question)
+    ranking = best(query.state, np.array(chunks, np.uint64), _count_stems(chunks, topics[0], query), MAX_CHUNKS)
+    evidence = evidence_of(query, SECTION, ranking, "in the section that the question names", len(chunks))
+    return replace(evidence, question=question)
 
 
 def _count_stems(chunks: Sequence[int], stems: set[str], query: Query) -> npt.NDArray[np.float32]:
@@ -68,43 +76,79 @@ def _count_stems(chunks: Sequence[int], stems: set[str], query: Query) -> npt.ND
 def _find_number(text: bytes, start: int) -> int:
     """Return the offset of the number of an item whose text begins at byte ``start``, or ``start`` without a number."""
     match = _ITEM_NUMBER_PATTERN.search(text, max(0, start - _MAX_NUMBER_BYTES), start)
-    return start if match is None else match.start()
+    return start if match is None else match.start(1)
 
 
-def _quote_section(section: NumberedSection, topic: set[str], query: Query) -> Evidence | None:
-    """Return evidence that quotes at most ``MAX_WORDS`` words of a section, or None if it has no sentence.
+def _quote_sections(sections: Sequence[NumberedSection], topics: Sequence[set[str]], query: Query) -> Evidence | None:
+    """Return evidence that quotes sections, or None if they have no sentence.
 
-    The quotation begins with the sentence that has the most stems of the topic or, if none has any, with the section.
+    Of several sections, those with the most stems of their topic in a sentence are quoted, ``MAX_WORDS`` words at most
+    together. ``topics`` are the stems of the words that a section can be asked about.
     """
-    state = query.state
     with query.trace.step("quote section") as step:
-        text = state.documents.read_text(section.record.id)
-        sentences = [
-            # Without the heading before it, and with the number of a step.
-            sentence._replace(start=_find_number(text, max(sentence.start, section.text_start)))
-            for sentence in collect_cover_sentences(state, list_section_chunks(section, state))
-            if section.text_start < sentence.end and section.start <= sentence.start < section.end
+        candidates = [
+            (section, topic, sentences)
+            for section, topic in zip(sections, topics, strict=True)
+            if (sentences := _list_sentences(section, query.state))
         ]
-        stem_counts = [len(topic.intersection(map(query.stem, segment_words(sentence.text)))) for sentence in sentences]
-        first = stem_counts.index(max(stem_counts)) if any(stem_counts) else 0
-        quoted: list[CoverSentence] = []
-        num_words = 0
-        for sentence in sentences[first:]:
-            num_words += sentence.words.length
-            if quoted and num_words > MAX_WORDS:
-                break
-            quoted.append(sentence)
-        if not quoted:
+        if not candidates:
             return None
-        step.detail, step.count = section.heading, len(quoted)
-    hit = build_composed_hit(
+        counts = [max(_count_topic_stems(sentences, topic, query)) for _, topic, sentences in candidates]
+        candidates = [candidate for candidate, count in zip(candidates, counts, strict=True) if count == max(counts)]
+        max_words = MAX_WORDS // len(candidates)
+        hits = [
+            _build_section_hit(section, _select_sentences(sentences, topic, max_words, query), rank, query)
+            for rank, (section, topic, sentences) in enumerate(candidates, 1)
+        ]
+        step.detail = "; ".join(section.heading for section, *_ in candidates)
+        step.count = sum(len(hit.spans) for hit in hits)
+    num_sentences = sum(len(sentences) for *_, sentences in candidates)
+    return Evidence(query.question, SECTION, hits, steps=query.trace.steps, pool=num_sentences, is_overview=True)
+
+
+def _list_sentences(section: NumberedSection, state: State) -> list[CoverSentence]:
+    """Return the sentences of a section, without the heading before it, and with the number of a step."""
+    text = state.documents.read_text(section.record.id)
+    return [
+        sentence._replace(start=_find_number(text, max(sentence.start, section.text_start)))
+        for sentence in collect_cover_sentences(state, list_section_chunks(section, state))
+        if section.text_start < sentence.end and section.start <= sentence.start < section.end
+    ]
+
+
+def _count_topic_stems(sentences: Sequence[CoverSentence], topic: set[str], query: Query) -> list[int]:
+    """Return for each sentence how many stems of a topic it has."""
+    return [len(topic.intersection(map(query.stem, segment_words(sentence.text)))) for sentence in sentences]
+
+
+def _select_sentences(
+    sentences: Sequence[CoverSentence], topic: set[str], max_words: int, query: Query
+) -> list[CoverSentence]:
+    """Return consecutive sentences of at most ``max_words`` words, or the first one if it is longer.
+
+    They begin with the sentence that has the most stems of the topic or, if none has any, with the first one.
+    """
+    stem_counts = _count_topic_stems(sentences, topic, query)
+    first = stem_counts.index(max(stem_counts))
+    quoted: list[CoverSentence] = []
+    num_words = 0
+    for sentence in sentences[first:]:
+        num_words += sentence.words.length
+        if quoted and num_words > max_words:
+            break
+        quoted.append(sentence)
+    return quoted
+
+
+def _build_section_hit(section: NumberedSection, sentences: Sequence[CoverSentence], rank: int, query: Query) -> Hit:
+    """Return the hit that quotes sentences of a section."""
+    return build_composed_hit(
         "summary",
-        tuple(sentence.to_span(state) for sentence in quoted),
-        " ".join(sentence.text for sentence in quoted),
+        tuple(sentence.to_span(query.state) for sentence in sentences),
+        " ".join(sentence.text for sentence in sentences),
         "the section that the question names",
         heading=section.heading,
         title=section.record.title,
-        rank=1,
+        rank=rank,
         score=1.0,
     )
-    return Evidence(query.question, SECTION, [hit], steps=query.trace.steps, pool=len(sentences), is_overview=True)
