@@ -2,8 +2,8 @@
 word. The *form* of a type is text that can answer, such as digits or a capitalized word. A type is *missing* in a text
 without that form. A *contrast* is a word with an opposite.
 
-The other types are a place, number, duration, percentage, frequency, command, reason, telephone number, e-mail address
-and web address.
+The other types are a place, time of day, color, number, duration, weight, length, area, volume, percentage, frequency,
+command, reason, and values that have a name, such as a telephone number, a web address or a serial number.
 
 In: a question. Out: an :class:`AnswerType`, which checks if a text contains something of the type that is not in the
 question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words in a question show a
@@ -29,15 +29,25 @@ from .question_names import PassageWords, QuestionName
 _MONTHS = "|".join(MONTHS)
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _NUMBERS = (
-    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty|thirty|forty|fifty|sixty|"
-    "seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|half|twice|once|none|dozens?|single|both"
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|"
+    "nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|half|thirds?|"
+    "quarters?|twice|once|none|dozens?|single|both"
 )
 #: Currencies, units of time and of length, as words and signs.
 _CURRENCIES = "euros?|dollars?|pounds?|cents?|pence|francs?|kroner|yen|eur|usd|gbp|chf|€|£|¥|\\$"
-_TIME_UNITS = "(?:second|minute|hour|day|night|week|month|year|decade)s?|centur(?:y|ies)"
+_TIME_UNITS = "(?:(?:milli)?second|minute|hour|day|night|week|month|year|decade)s?|centur(?:y|ies)"
 _SHORT_TIME_UNITS = "ms|s|secs?|m|mins?|h|hrs?|d|wks?|yrs?"
-_LENGTH_UNITS = (
-    "[mk]m|[mcd]?m|ft|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|inch(?:es)?|pages?|words?|characters?|tokens?"
+_DISTANCE_UNITS = "(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|inch(?:es)?|yards?"
+_LENGTH_UNITS = f"[mk]m|[mcd]?m|ft|{_DISTANCE_UNITS}|pages?|words?|characters?|tokens?"
+_WEIGHT_UNITS = "(?:kilo|milli|giga|mega)?(?:grams?|tons?|tonnes?)|kilos?|ounces?|stone"
+_AREA_UNITS = f"acres?|hectares?|square (?:{_DISTANCE_UNITS})"
+_VOLUME_UNITS = f"(?:milli|centi|hecto)?lit(?:er|re)s?|gallons?|pints?|quarts?|barrels?|cubic (?:{_DISTANCE_UNITS})"
+_COLORS = (
+    "black|white|gr[ae]y|red|blue|green|yellow|orange|purple|violet|pink|brown|beige|cream|ivory|gold|golden|silver|bronze"
+    "|copper|chrome|turquoise|teal|cyan|magenta|maroon|crimson|scarlet|burgundy|navy|indigo|lavender|lilac|mauve|tan|khaki"
+    "|olive|lime|mint|coral|peach|amber|ochre|charcoal|ebony|blonde?|brunette|auburn|ginger|tabby|tortoiseshell|brindle"
+    "|piebald|chestnut|bay|sorrel|roan|fawn|sable|dark|light|pale|transparent|opaque|clear|rose|plum|aqua|azure|emerald"
+    "|anthracite|neutral|rainbow|striped|spotted"
 )
 #: A match begins at the first digit of a number and never ends inside it, or a chain of numbers would take minutes.
 _AMOUNT = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|\b(?:an?|one|{_NUMBERS}))"
@@ -51,6 +61,22 @@ def _build_field_pattern(units: str) -> str:
     ``units`` is a regular expression for the names of the units.
     """
     return rf"(?<![^\W_])(?:{units})(?![^\W_])[^:;.\d]{{0,12}}: ?[^\w:;\s]?\d"
+
+
+def _build_quantity_pattern(units: str) -> str:
+    """Return a regular expression for a number with a unit: ``3 km``, ``two and a half miles``, ``Length (m): 7``.
+
+    ``units`` is a regular expression for the names of the units.
+    """
+    return rf"{_AMOUNT}(?:[ -](?:\d+|[a-z]+))?[ -]?(?<![^\W\d_])(?:{units})(?![^\W_])|{_build_field_pattern(units)}"
+
+
+def _build_label_pattern(labels: str) -> str:
+    """Return a regular expression for a digit soon after a label: ``Serial no.: KX-12``.
+
+    ``labels`` is a regular expression for the labels.
+    """
+    return rf"(?<![^\W_])(?:{labels})(?![^\W_])[^\n]{{0,60}}?\d"
 
 
 #: A capitalized word that does not open a sentence.
@@ -70,32 +96,53 @@ _TYPE_PATTERNS = {
     # An amount in a list of prices has no currency; a number with a unit, a year, a clock time or a telephone
     # number is not a price. A share answers "How much of the pay", and "free of charge" any question for a price.
     "money": compile_lazily(
-        rf"\d ?(?:%|per ?cent\b)"
+        rf"\d ?%|\bper ?cent\b"
         rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us)){{0,6}}[ -]?(?:{_CURRENCIES})(?!\w)"
         r"|(?<![\w.,:/-])(?<!\d )(?!(?:19|20)\d\d\b|0\d)\d[\d.,]*\d(?![\w%:/-]| \d)"
         rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_field_pattern(_CURRENCIES)}"
         r"|\b(?:free of charge|for free|half (?:of|price|the)|(?:costs?|pays?) nothing|no (?:charge|costs?|fees?))\b"
-        r"|(?:\b(?:are|is)|:) free\b(?! (?:from|of|to)\b)",
+        r"|\bfree\b(?! (?:from|of|to)\b)|\b(?:in)?expensive\b|\bcheap|\d ?k\b|\btimes as much\b"
+        rf"|\b(?:{_NUMBERS}) of [a-z. ]{{0,6}}(?:{_CURRENCIES})(?!\w)|\bwithout (?:charge|cost|payment)",
         re.IGNORECASE,
     ),
     "duration": compile_lazily(
-        rf"{_AMOUNT}(?:[ -](?:{_NUMBERS}|to|or|and|\d+|[a-z]+))?[ -](?:{_TIME_UNITS}|{_LENGTH_UNITS})\b"
-        rf"|(?<![^\W\d])\d ?(?:{_SHORT_TIME_UNITS})\b|{_build_field_pattern(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}",
+        rf"{_build_quantity_pattern(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}|\b\d+(?:st|nd|rd|th) (?:{_TIME_UNITS})\b"
+        rf"|(?<![^\W\d])\d ?(?:{_SHORT_TIME_UNITS})\b"
+        rf"|\b(?:several|few|couple of|many|number of|some|past|last|in|over|for|all) (?:more )?(?:{_TIME_UNITS})\b"
+        rf"|\b(?:{_TIME_UNITS}) (?:after|ago|before|later)\b"
+        r"|\b(?:from|through|throughout|between)(?: [\w'’-]+){0,5}? \d"
+        r"|\b(?:until|till|since|as long as) (?:the )?[\w-]+|\b\d{3,4} ?(?:[-–]|to|until|and) ?(?:\d{3,4}|present)\b"
+        r"|\b(?:forever|permanent(?:ly)?|indefinite(?:ly)?|overnight|lifetime|life|generations|centuries|millennia)\b",
         re.IGNORECASE,
     ),
     "weight": compile_lazily(
-        r"\bweigh\w*|\d ?(?:[kmµ]?g|t|lbs?|oz)\b"
-        r"|\b(?:(?:kilo|milli)?grams?|kilos?|tons?|tonnes?|pounds?|ounces?|stone)\b"
-        rf"|{_build_field_pattern('[kmµ]?g|t|lbs?|oz|pounds?|tons?|tonnes?')}",
+        rf"{_build_quantity_pattern(f'[kmµ]?g|t|lbs?|oz|pounds?|{_WEIGHT_UNITS}')}|\b(?:light|heavy|heavier)",
         re.IGNORECASE,
     ),
+    "length": compile_lazily(_build_quantity_pattern(f"[ckm]?m|ft|mi|yd|{_DISTANCE_UNITS}"), re.IGNORECASE),
+    "area": compile_lazily(_build_quantity_pattern(f"ha|sq|[ck]?m[²2]|{_AREA_UNITS}"), re.IGNORECASE),
+    "volume": compile_lazily(_build_quantity_pattern(f"[cmh]?l|gal|bbl|cc|[cd]?m[³3]|{_VOLUME_UNITS}"), re.IGNORECASE),
+    "time of day": compile_lazily(
+        r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:[ap]\.? ?m\b|o['’]clock|h\b)|\b\d{4} ?(?:hours|hrs|h|UTC|GMT)\b"
+        r"|\b(?:at|from|until|till|to|by|before|after|between|and)(?: about| around)? \d{1,2}\b"
+        rf"(?![%./]| ?(?:{_TIME_UNITS}|{_LENGTH_UNITS}|{_MONTHS})\b)"
+        r"|\b\d{1,2} ?(?:-|–|to|until) ?\d{1,2}\b(?![%./]| \w)|\b(?:half past|quarter (?:past|to)) \w+"
+        r"|\b(?:noon|midday|midnight|dawn|dusk|sunrise|sunset|lunchtime|24 hours|around the clock)\b",
+        re.IGNORECASE,
+    ),
+    "color": compile_lazily(
+        rf"\b(?:{_COLORS})(?:s|y|ish|er)?\b|\bcolou?red\b|#[\da-f]{{3,6}}\b|\bRAL ?\d", re.IGNORECASE
+    ),
     "percentage": compile_lazily(
-        rf"\d ?%|{_build_field_pattern('%|per ?cent')}"
-        r"|\b(?:per ?cent|half|thirds?|quarters?|tenths?|(?:one|two|three|four|\d+) (?:in|of) \w+|\d/\d)\b",
+        rf"\d ?%|{_build_field_pattern('%|per ?cent')}|\b(?:per ?cent|half|thirds?|quarters?|fourths?|fifths?|tenths?"
+        rf"|(?:one|{_NUMBERS}|\d+) (?:in|of|out of) [\w-]+|\d/\d|majority|most|fraction)\b",
         re.IGNORECASE,
     ),
     "frequency": compile_lazily(
-        rf"\d|\b(?:{_NUMBERS}|every|each|(?:bi-?)?(?:hourly|daily|weekly|monthly|quarterly|yearly|annually|annual))\b",
+        rf"\d|\b(?:{_NUMBERS}|(?:bi-?)?(?:hourly|daily|weekly|monthly|quarterly|yearly|annually|annual))\b"
+        r"|\b(?:every|each|per|an?|never|always|sometimes|often|several|all) [\w-]+"
+        r"|\b(?:rare|seldom|occasional|frequent|regular|routine|usual|constant|continuous|continual|repeated"
+        r"|every(?:day|night))(?:ly)?\b",
         re.IGNORECASE,
     ),
     "command": compile_lazily(
@@ -114,6 +161,15 @@ _TYPE_PATTERNS = {
     "web address": compile_lazily(
         r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:com|org|net|edu|gov|io|[a-z]{2})\b", re.IGNORECASE
     ),
+    "serial number": compile_lazily(_build_label_pattern("serial|s/?n"), re.IGNORECASE),
+    "license plate": compile_lazily(
+        _build_label_pattern("plates?|registration|registered|reg")
+        + r"|(?-i:\b[A-Z]{1,3}[ -]?\d{2,4}[ -]?[A-Z]{2,3}\b)",
+        re.IGNORECASE,
+    ),
+    "account number": compile_lazily(
+        rf"{_build_label_pattern('account|acct|a/c|iban')}|\b[a-z]{{2}}\d\d(?: ?[\da-z]{{4}}){{3}}", re.IGNORECASE
+    ),
     "reason": compile_lazily(
         r"\b(?:because|since|so that|due to|in order|reasons?|causes?d?|therefore|as a result|owing|thus|otherwise)\b|"
         r"\bto (?:avoid|prevent|allow|ensure|make)\b",
@@ -130,11 +186,18 @@ def _build_noun_pattern(nouns: str) -> str:
     return rf"\b(?:what|which) (?:{'|'.join(nouns.split())})s?\b"
 
 
+def _build_unit_question(units: str) -> str:
+    """Return a regular expression for "how many" before a unit, with at most one word between them."""
+    return rf"\bhow many (?:[\w-]+ )?(?:{units})\b"
+
+
 #: Types with a form of their own. A passage without a match of the form does not answer.
-FIXED_FORM_TYPES = frozenset(("telephone number", "e-mail address", "web address"))
+FIXED_FORM_TYPES = frozenset(
+    ("telephone number", "e-mail address", "web address", "serial number", "license plate", "account number")
+)
 _AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percentage"))
 #: Types whose form almost every sentence that answers has.
-_REQUIRED_FORM_TYPES = FIXED_FORM_TYPES | _AMOUNT_TYPES
+_REQUIRED_FORM_TYPES = FIXED_FORM_TYPES | _AMOUNT_TYPES | {"weight", "length", "area", "volume", "time of day", "color"}
 #: Types whose form is in nearly every sentence that answers in a language other than English.
 _FOREIGN_REQUIRED_FORM_TYPES = _REQUIRED_FORM_TYPES | {"time", "deadline", "person"}
 #: The score of a text with a time that is not a deadline, if a question asks for a deadline.
@@ -146,11 +209,15 @@ _WHAT_IS = (
 #: The text after "when" in a question for a time: a verb, or the end of the question.
 _WHEN_VERB = r"\s(?:did|was|were|is|are|does|do|will|has|had)"
 _WHEN_ENDING = rf".{{0,40}}\?|{_WHEN_VERB}"
+_PRICES = (
+    "(?:prices?|costs?|fees?|salary|wages?|rent|budget|fine|deposit|premium|allowance|sum|bill|excess|penalty|surcharge"
+    "|amount(?! of (?!money|cash)))"
+)
 _OTHER_QUESTION_WORD = r"\b(?:what|which|how|who|whom|whose|where|why)\b"
 _YES_NO_START = r"\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b"
 _REPORTING_VERB = r"\b(?:know|say|says|tell|remember|sure)\b"
 
-#: The types with the patterns of their questions. The leftmost match decides.
+#: The types with the patterns of their questions. The leftmost match decides, and of several there the first.
 _QUESTION_PATTERNS = (
     ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) (?:numbers?|extensions?)\b"),
     ("e-mail address", rf"{_WHAT_IS}(?: [\w-]+)? e-?mail address(?:es)?\b"),
@@ -158,30 +225,53 @@ _QUESTION_PATTERNS = (
         "web address",
         rf"{_WHAT_IS}(?: [\w-]+)? (?:web ?(?:site )?address|url)(?:es|s)?\b(?! of the| param| option| field)",
     ),
-    (
-        "money",
-        r"\bhow (?:much|many|high)\b(?=(?: [\w'’-]+){0,12}? (?:costs?|charged?|spen[dt]|pa(?:y|ys|id)|earns?|owed?"
-        r"|money|cash|price|fees?|salary|budget|grants?|donated|allocated|(?:euro|dollar|pound|cent)s?)\b"
-        r"| (?:is|was|are|were)\b)",
-    ),
-    ("money", r"\bwhat (?:do|does|did|would|will|must|have)\b(?=.{1,80} (?:costs?|charge|pay|earn|owe)\b)"),
-    (
-        "money",
-        r"\b(?:what|which|how high)(?:['’]s| is| was| are| were)?(?: the| our| my| his| her| their)?(?: [\w-]+){0,3}? "
-        r"(?:price|costs?|fees?|salary|wages?|rent|budget|fine|deposit|premium|allowance|sum|amount|bill)\b",
-    ),
+    ("serial number", rf"{_WHAT_IS}(?: [\w-]+)? serial (?:numbers?|no)\b"),
+    ("license plate", rf"{_WHAT_IS}(?: [\w-]+)? (?:licen[cs]e plates?|number ?plates?|plate numbers?)\b"),
+    ("account number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:bank )?account numbers?|iban)\b"),
     ("weight", r"\bhow heavy\b|\bhow much (?:do|does|did)\b.{1,80}\bweigh\b|\bwhat (?:do|does|did)\b.{1,80}\bweigh\b"),
+    ("weight", _build_unit_question(_WEIGHT_UNITS)),
+    ("length", _build_unit_question(_DISTANCE_UNITS)),
+    ("area", _build_unit_question(_AREA_UNITS)),
+    ("volume", _build_unit_question(_VOLUME_UNITS)),
+    ("duration", rf"\bhow long\b|{_build_unit_question(_TIME_UNITS)}"),
     ("percentage", _build_noun_pattern("percentage share proportion fraction") + r"|\bhow many per ?cent\b"),
-    ("duration", rf"\bhow long\b|\bhow many (?:[\w-]+ )?(?:{_TIME_UNITS})\b"),
+    (
+        "command",
+        _build_noun_pattern("command option flag switch setting parameter function variable statement pragma keyword"),
+    ),
+    ("command", _build_noun_pattern("directive key method tool program signal syntax")),
+    (
+        "money",
+        r"\bhow (?:much|high)\b(?=(?: [\w'’-]+){0,12}? (?:costs?|charged?|spen[dt]|pa(?:y|ys|id)|earns?|owed?"
+        r"|money|cash|price|fees?|salary|budget|grants?|donated|allocated|(?:euro|dollar|pound|cent)s?)\b)"
+        rf"|\bhow much(?: is| was| are| were)\b|\bhow many (?:[\w-]+ )?(?!pounds)(?:{_CURRENCIES})(?!\w)",
+    ),
+    (
+        "money",
+        r"\bwhat (?:do|does|did|would|will|must|have)\b"
+        r"(?=.{1,80} (?:costs?|(?<!in )charge|pay|earn|owe)(?: (?:an?|at|each|for|in|per|to)\b|[^\w ]|\Z))",
+    ),
+    (
+        "money",
+        r"\b(?:what|which|how high)(?:['’]s| is| was| are| were)(?: the| our| my| his| her| their)?"
+        rf"(?: (?!name|kind|type|sort|difference|reason)[\w-]+){{0,3}}? {_PRICES}\b"
+        rf"|\b(?:what|which) (?:(?:annual|average|daily|maximum|minimum|monthly|total|weekly) )?{_PRICES}\b",
+    ),
     ("frequency", r"\bhow often\b"),
     ("number", r"\bhow (?:many|much|old|far|large|big|tall|high|fast|deep|wide|heavy|loud|hot|cold|thick)\b"),
-    ("number", _build_noun_pattern("number amount size population age limit")),
+    ("number", _build_noun_pattern("number amount population age limit") + r"(?<!limits)"),
     # After another question word or an auxiliary verb, "when" begins a condition ("What do I do when it rains?").
     (
         "time",
         rf"(?:\A|[.!?;:]|\b(?:and|by|from|or|since|till|until))\W*when\b(?={_WHEN_ENDING})|,\s*when(?={_WHEN_VERB})",
     ),
     ("time", rf"\A(?!.*{_OTHER_QUESTION_WORD}|{_YES_NO_START}(?!.*{_REPORTING_VERB})).*\bwhen\b(?={_WHEN_ENDING})"),
+    (
+        "time of day",
+        r"\b(?:what|which) time (?:am|are|can|do|does|is|may|must|shall|should|will)\b.{0,80}"
+        r"\b(?:arrive|begin|close|depart|end|finish|leave|meet|open|return|start|stop)(?:s|ed|ing)?\b",
+    ),
+    ("color", _build_noun_pattern("color colour")),
     ("time", _build_noun_pattern("year date day month time century decade hour")),
     # After another question word, "who" begins a clause about a person ("the member who left").
     ("person", r"(?:\A|[.!?,;:]|\b(?:and|at|by|for|from|of|on|to|with))\W*(?:who|whom|whose)\b"),
@@ -193,11 +283,6 @@ _QUESTION_PATTERNS = (
             "city country place state county town directory folder file path location continent region village"
         ),
     ),
-    (
-        "command",
-        _build_noun_pattern("command option flag switch setting parameter function variable statement pragma keyword"),
-    ),
-    ("command", _build_noun_pattern("directive key method tool program signal syntax")),
     ("command", r"\bhow (?:do|can|could|should|would) (?:i|you|we|one)\b|\bhow to\b"),
     ("reason", rf"\bwhy\b|{_build_noun_pattern('reason cause')}"),
 )
@@ -364,13 +449,13 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
     if language_words is not None:
         return ForeignAnswerType(language_words.find_kind(question) or "thing", words, language_words=language_words)
     matches = [
-        (match.start(), type_name)
-        for type_name, pattern in _COMPILED_QUESTION_PATTERNS
+        (match.start(), rank)
+        for rank, (_, pattern) in enumerate(_COMPILED_QUESTION_PATTERNS)
         if (match := pattern.search(question))
     ]
     if matches:
-        _, first_type = min(matches)
-        return AnswerType(first_type, words)
+        _, rank = min(matches)
+        return AnswerType(_COMPILED_QUESTION_PATTERNS[rank][0], words)
     definition = _DEFINITION_PATTERN.match(question.strip())
     if definition is not None:
         subject = frozenset(_WORD_PATTERN.findall(definition["subject"].lower())) - FUNCTION_WORDS
