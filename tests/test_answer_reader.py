@@ -460,6 +460,7 @@ def test_a_missing_reader_is_reported_once(
         ("What does the plumber charge?", "The plumber came on 3 May 2024.", True),
         ("What does the plumber charge?", "Plumber 0171 99 12 44", True),
         ("How much is the rent?", "Rent: 1,150", False),
+        ("What do I pay if I lock myself out?", "Lockout: at any time", True),
         ("What does the tour cost?", "Service: tour; Price: free of charge", False),
         ("What does the tour cost?", "Members pay half the price.", False),
         ("What does the tour cost?", "The tour is free for children.", False),

@@ -249,7 +249,7 @@ _QUESTION_PATTERNS = (
     (
         "money",
         r"\bwhat (?:do|does|did|would|will|must|have)\b"
-        r"(?=.{1,80} (?:costs?|(?<!in )charge|pay|earn|owe)(?: (?:an?|at|each|for|in|per|to)\b|[^\w ]|\Z))",
+        r"(?=.{1,80} (?:costs?|(?<!in )charge|pay|earn|owe)\b)",
     ),
     (
         "money",
