@@ -404,7 +404,8 @@ def _compute_logit(
     # The penalty for names ("unnamed") and technical tokens ("lacking") that occur in no passage. It applies only if a
     # name occurs in no document.
     name_logit = weights["unnamed"] * signals["unnamed"] + weights["lacking"] * signals["lacking"]
-    return reader_result.compute_confidence_logit(rule_logit, name_logit if has_unknown_names else 0.0)
+    unknown_logit = name_logit if has_unknown_names else 0.0
+    return reader_result.compute_confidence_logit(rule_logit, unknown_logit, signals.get("similarity"))
 
 
 def _select_weights(embedder: str, question: str, *, is_english: bool) -> SignalWeights | None:
