@@ -439,22 +439,18 @@ def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_
             entry = block.text[first:offset]
             displayed_text = strip_item_marker(render_inline(entry.strip()))
             if displayed_text:
+                timestamp = TIMESTAMP_PATTERN.match(displayed_text)
+                question = timestamp and _QUESTION_ENTRY_PATTERN.match(displayed_text, timestamp.end())
                 yield Snippet(
                     start=first,
                     end=first + len(entry.rstrip()),
                     text=displayed_text,
                     kind="table",
                     block_index=block.block_index,
-                    is_question=_is_question_message(displayed_text),
+                    is_question=question is not None,
                 )
             first = offset
         offset += len(line)
-
-
-def _is_question_message(entry: str) -> bool:
-    """True if an entry of a log is a chat message that asks something: a time, the author, and a question."""
-    timestamp = TIMESTAMP_PATTERN.match(entry)
-    return timestamp is not None and _QUESTION_ENTRY_PATTERN.match(entry, timestamp.end()) is not None
 
 
 def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:

@@ -53,7 +53,9 @@ def best(
     order = sorted(range(len(chunk_list)), key=score_list.__getitem__, reverse=True)
     ordered_chunks = [chunk_list[position] for position in order]
     ordered_scores = [score_list[position] for position in order]
-    tied_ranges = _find_tied_ranges(ordered_scores, top)
+    starts = [index for index in range(len(order)) if not index or ordered_scores[index] != ordered_scores[index - 1]]
+    # The ranges of several equal scores that begin among the first ``top``.
+    tied_ranges = [span for span in pairwise([*starts, len(order)]) if span[1] - span[0] > 1 and span[0] < top]
     if tied_ranges:
         tied_chunks = [chunk for start, end in tied_ranges for chunk in ordered_chunks[start:end]]
         sort_keys = iter(state.get_sort_keys(tied_chunks))
@@ -61,12 +63,6 @@ def best(
             # A sort key is (document key, chunk).
             ordered_chunks[start:end] = [chunk for _, chunk in sorted(islice(sort_keys, end - start))]
     return list(zip(ordered_chunks[:top], ordered_scores[:top], strict=True))
-
-
-def _find_tied_ranges(scores: Sequence[float], top: int) -> list[tuple[int, int]]:
-    """Return the (start, end) ranges of several equal scores that begin among the first ``top``; ``scores`` descend."""
-    starts = [position for position in range(len(scores)) if not position or scores[position] != scores[position - 1]]
-    return [(start, end) for start, end in pairwise([*starts, len(scores)]) if end - start > 1 and start < top]
 
 
 def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
