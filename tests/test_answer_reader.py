@@ -783,6 +783,47 @@ def test_a_reply_between_quoted_lines_is_read_with_the_quoted_question(reader: A
     assert "In Moss, next to the mill." in answer.text and "Where is the nearest depot?" in answer.text
 
 
+PLANS = """# Plans of Tern
+
+Prices per month.
+
+| | Hobby | Team | Business |
+|---|---|---|---|
+| Price | €0 | €79 | €490 |
+| Members | 2 | 15 | unlimited |
+| Job runs included | 5,000 | 150,000 | 2,000,000 |
+| Each further 1,000 runs | – | €0.40 | €0.25 |
+| Schedules | 20 | 500 | unlimited |
+| Longest run of a job | 30 min | 6 h | 48 h |
+| Parallel jobs | 3 | 50 | 400 |
+| Audit log | no | 30 days | 1 year |
+"""
+
+
+def test_a_row_is_read_with_the_column_that_the_question_names(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("plans.md", PLANS, format="markdown")
+        answer = store.ask("How many members can a Team workspace have?")
+    assert "Members; Hobby: 2; Team: 15" in answer.text.split("\n\n")[0], answer.text
+
+
+def test_a_row_in_another_part_of_the_table_of_a_hit_is_read(reader: AnswerReader, tmp_path: Path) -> None:
+    notes = (
+        "Schedules of a hobby plan can be paused. How to write schedules is described in the guide for hobby users."
+        " Schedules are allowed to have seconds. Schedules that overlap are not allowed on a plan. A hobby plan has no"
+        " schedules with seconds. Hobby schedules run in the night. Schedules are deleted after a year. Hobby plans are"
+        " allowed to export schedules. All schedules are in UTC."
+    ).split(". ")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules", "chunk_tokens": 64}) as store:
+        store.put("plans.md", PLANS, format="markdown")
+        for number, note in enumerate(notes):
+            text = f"{note}. The rest of this note is about the harbor and its crane."
+            store.put(f"note-{number}", text, title=f"Note {number}")
+        answer = store.ask("How many schedules are allowed on Hobby?")
+    first_paragraph = answer.text.split("\n\n")[0]
+    assert "Schedules; Hobby: 20" in first_paragraph and "Members" not in first_paragraph, answer.text
+
+
 MAIL = """From: Billing <billing@acme.example>
 Date: Tue, 5 Mar 2024 10:00:00 +0000
 Subject: Invoice 4711

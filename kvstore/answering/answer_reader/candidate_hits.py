@@ -71,6 +71,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
 
     add_ranking(rank_by_vector(limited_query, MAX_CHUNKS), "near the question")
     add_ranking(_rank_identified_document(hits, query), "in the document with the number that the question names")
+    add_ranking(_rank_table_parts(list(hits_by_chunk.values()), query), "in a table that a hit is a part of")
     add_ranking(_rank_latest_release(list(hits_by_chunk.values()), query), "the latest version in a list of changes")
     rows = _list_compared_rows(list(hits_by_chunk.values()), query)
     if rows.chunks:
@@ -99,6 +100,29 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
             chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
             return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
     return []
+
+
+def _rank_table_parts(hits: Sequence[Hit], query: Query) -> Ranking:
+    """Return the ``MAX_CHUNKS`` chunks nearest to the question that continue, before or after a hit, a table in it."""
+    state = query.state
+    chunks: dict[int, None] = {}
+    for hit in hits:
+        record = state.documents.find_by_key(hit.document)
+        lines = hit.text.strip().splitlines()
+        if record is None or not lines:
+            continue
+        for line, ordinal in ((lines[0], hit.ordinal - 1), (lines[-1], hit.ordinal + 1)):
+            if line.startswith("|") and 0 <= ordinal < record.chunk_count:
+                chunk = record.get_chunk_id(ordinal)
+                adjacent = state.chunks.get(chunk)
+                lines_of_adjacent = state.documents.read_text_slice(record.id, adjacent.start, adjacent.end).split("\n")
+                nearest_line = lines_of_adjacent[-1 if ordinal < hit.ordinal else 0]
+                if nearest_line.startswith("|"):
+                    chunks[chunk] = None
+    if not chunks:
+        return []
+    ids = np.array(list(chunks), np.uint64)
+    return best(state, ids, compute_cosines(state, ids, query.vector), MAX_CHUNKS)
 
 
 def _rank_latest_release(hits: Sequence[Hit], query: Query) -> Ranking:

@@ -324,7 +324,10 @@ def _build_window_text(passage: Passage, index: int, question: str, numbers: Col
     refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
     if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         text_before += f"{snippets[index - 1].labeled_text} "
-    return text_before + _phrase_mail_field(_render_with_block(snippets, index)), len(text_before)
+    text = _phrase_mail_field(_render_with_block(snippets, index))
+    if snippet.kind == "table" and not snippet.cell_text:
+        text = _select_compared_cells(text, question)
+    return text_before + text, len(text_before)
 
 
 def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
@@ -353,6 +356,29 @@ def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
             return [*labels[:index], f"{text}, this was {following[0].lower()}:", *labels[index + 2 :]]
         return [*labels[:index], release.sentence, *labels[index + 1 :]]
     return list(labels)
+
+
+def _select_compared_cells(row: str, question: str) -> str:
+    """Return a row of a table that compares things with only the cells of the things that a question names.
+
+    The first cell of such a row is a property, and the names of its other columns are the things. A row is returned
+    unchanged if the question names none of them.
+
+    >>> row = "Members; Hobby: 2; Team: 15; Business: unlimited"
+    >>> [_select_compared_cells(row, f"How many members has {name}?") for name in ("a team", "a class")]
+    ['Team; Members: 15', 'Members; Hobby: 2; Team: 15; Business: unlimited']
+    """
+    starts = list(FIELD_PATTERN.finditer(row))
+    if len(starts) < 2 or starts[0].start() == 0:
+        return row
+    label, words = row[: starts[0].start()], set(segment_words(question))
+    ends = [match.start() for match in starts[1:]] + [len(row)]
+    cells = [
+        f"{match[1]}; {label}: {row[match.end() : end]}"
+        for match, end in zip(starts, ends, strict=True)
+        if words.issuperset(segment_words(match[1]))
+    ]
+    return "; ".join(cells) or row
 
 
 def _phrase_mail_field(text: str) -> str:
