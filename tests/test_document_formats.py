@@ -298,6 +298,26 @@ def test_headings_and_items_of_opendocument_have_the_numbers_of_their_styles() -
     )
 
 
+def test_a_damaged_or_typed_number_of_opendocument_does_not_matter() -> None:
+    levels = "".join(
+        f"<text:outline-level-style text:level='{level}' text:display-levels='999999999' style:num-format='1'/>"
+        for level in (1, 999_999_999)
+    )
+    styles = (
+        f"<text:outline-style>{levels}</text:outline-style><text:list-style style:name='L1'>"
+        f"<text:list-level-style-number text:level='1' style:num-format='a' style:num-suffix='{'.' * 100_000}'/>"
+        "</text:list-style>"
+    )
+    headings = "".join(
+        f"<text:h text:outline-level='{level}'>{text}</text:h>"
+        for level, text in ((1, "1 Rent"), (1, "20 days"), ("x", "Term"), (999_999_999, "Deep"))
+    )
+    items = "<text:list-item><text:p>one</text:p></text:list-item>" * 1000
+    text = read_one(make_odt(f"{headings}<text:list text:style-name='L1'>{items}</text:list>", styles), "a.odt").text
+    assert text.startswith("# 1 Rent\n\n# 2 20 days\n\n# 3 Term\n\n###### 1 Deep\n\n")
+    assert len(text) < 100_000
+
+
 @pytest.mark.parametrize("name", ODTS)
 def test_a_text_of_opendocument_becomes_markdown(name: str) -> None:
     body, text = ODTS[name]

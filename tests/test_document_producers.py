@@ -278,6 +278,82 @@ def test_headings_and_clauses_of_a_word_document_have_the_numbers_that_word_prin
     )
 
 
+def number_paragraphs(*paragraphs: str, level: str, **styles: str) -> str:
+    """Return the Markdown of paragraphs that a numbering with a definition of one level can number, as list 1."""
+    numbering = (
+        f'<w:abstractNum w:abstractNumId="7">{level}</w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num>'
+    )
+    return read_text(samples.make_word_document("".join(paragraphs), styles, numbering), "a.docx")
+
+
+DECIMAL_LEVEL = '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>'
+
+
+def test_a_number_that_the_author_typed_before_the_number_of_its_list_is_read_once() -> None:
+    assert (
+        number_paragraphs(
+            make_numbered_paragraph("1. Terms", 1, style="Heading1"),
+            make_numbered_paragraph("2 years", 1, style="Heading1"),
+            make_numbered_paragraph("3. by letter", 1),
+            make_numbered_paragraph("4 letters", 1),
+            level=DECIMAL_LEVEL,
+            Heading1="heading 1",
+        )
+        == "# 1. Terms\n\n# 2. 2 years\n\n3. by letter\n4. 4 letters\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["del", "moveFrom", "vanish"])
+def test_a_paragraph_that_is_deleted_or_hidden_has_no_number_in_a_word_list(name: str) -> None:
+    gone = (
+        f'<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr><w:rPr><w:{name}/></w:rPr></w:pPr>'
+        "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>"
+    )
+    empty = gone.replace(f"<w:{name}/>", "")  # Word numbers it
+    items = [make_numbered_paragraph(text, 1, 0) for text in ("one", "two", "four")]
+    text = number_paragraphs(items[0], gone, items[1], empty, items[2], level=DECIMAL_LEVEL)
+    assert text == "1. one\n2. two\n4. four\n"
+
+
+@pytest.mark.parametrize("value", ["", ' w:val=""', ' w:val="x"', ' w:val="-1"', ' w:val="99999999999999999999"'])
+def test_damaged_numbers_of_word_lists_and_tables_do_not_matter(value: str) -> None:
+    level = DECIMAL_LEVEL.replace(' w:val="1"', value).replace(' w:ilvl="0"', value.replace("val", "ilvl"))
+    item = make_numbered_paragraph("one", 1, 0)
+    item += item.replace(' w:val="0"', value) + item.replace(' w:val="1"', value)
+    cells = f"<w:tc><w:tcPr><w:gridSpan{value}/></w:tcPr><w:p/></w:tc><w:tc>{make_numbered_paragraph('b', 1)}</w:tc>"
+    text = number_paragraphs(item, f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>", level=level)
+    assert re.findall(r"\w+", text.replace("0. ", "").replace("1. ", "")) == ["one", "one", "one", "b"]
+
+
+def test_a_long_label_of_a_word_list_is_not_repeated_for_each_item() -> None:
+    level = DECIMAL_LEVEL.replace("%1.", "%1" * 100_000)
+    text = number_paragraphs(*[make_numbered_paragraph("one", 1, 0)] * 1000, level=level)
+    assert text.count("one") == 1000
+    assert len(text) < 150_000
+
+
+def test_hidden_text_and_missing_parts_of_a_word_header_are_omitted() -> None:
+    docx = pytest.importorskip("docx")
+    document = docx.Document()
+    document.add_paragraph("The rent is due.")
+    header = document.sections[0].header
+    header.paragraphs[0].text = "Hall"
+    header.paragraphs[0].add_run(" secret").font.hidden = True
+    stream = io.BytesIO()
+    document.save(stream)
+    assert read_text(stream.getvalue(), "a.docx") == "The rent is due.\n\nHall\n"
+    with zipfile.ZipFile(stream) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = "word/_rels/document.xml.rels"
+    parts[name] = parts[name].replace(b'Target="header1.xml"', b'Target="http://x.example" TargetMode="External"')
+    changed = io.BytesIO()
+    with zipfile.ZipFile(changed, "w") as archive:
+        for part_name, part in parts.items():
+            archive.writestr(part_name, part)
+    assert read_text(changed.getvalue(), "a.docx") == "The rent is due.\n"
+
+
 def test_merged_rows_above_the_header_of_a_word_table_are_its_titles() -> None:
     def make_row(*cells: str, span: int = 1) -> str:
         return "<w:tr>{}</w:tr>".format(

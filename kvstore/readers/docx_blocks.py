@@ -19,7 +19,8 @@ from docx.oxml.ns import nsmap, qn
 
 from ..text.blocks import remove_struck_text
 from .docx_numbering import MAX_LEVEL, ListNumbering, get_value
-from .list_nesting import BlockBuilder
+from .list_nesting import BlockBuilder, label_line
+from .list_numbers import parse_list_number
 from .markdown_blocks import (
     EmphasisStart,
     InlineBuilder,
@@ -47,6 +48,8 @@ _NON_HEADING_STYLE_PATTERN = re.compile(r"list\b|toc\b|caption|quote|.*(?:code|p
 #: The outline levels of headings, from 0; level 9 means body text.
 _OUTLINE_LEVELS = frozenset("012345678")
 _OFF_VALUES = ("0", "false", "off", "none")
+#: The properties of the end of a paragraph that is not shown.
+_REMOVALS = ("del", "moveFrom", "vanish")
 
 _PARAGRAPH_TAG, _RUN_TAG, _TABLE_TAG, _ROW_TAG, _CELL_TAG, _VALUE_ATTRIBUTE = (
     qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val")
@@ -90,6 +93,8 @@ class DocxBody:
         relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in self._relations.values()}
         # Style elements by id, note elements by kind and id, and the cited notes in the order of their numbers.
         self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
+        self._style_names = {key: get_value(style, "w:name", "").lower() for key, style in self._styles.items()}
+        self._style_properties: dict[tuple[str, str], Any] = {}  # by style id and path; see _find_property
         _add_link_addresses(self._body, self._relations)
         self._notes = {
             (kind, note_id): note
@@ -104,7 +109,7 @@ class DocxBody:
         self._bold_headings = self._find_bold_headings()
         # If there is a title, level-one headings are its sections.
         self._heading_shift = int(
-            any(self._get_style_name(element) == "title" for element in self._body.iter(_PARAGRAPH_TAG))
+            any(self._get_paragraph_style(element) == "title" for element in self._body.iter(_PARAGRAPH_TAG))
         )
 
     def _find_bold_headings(self) -> dict[Any, int]:
@@ -117,12 +122,12 @@ class DocxBody:
             element for element in self._body if element.tag == _PARAGRAPH_TAG and _get_verbatim(element).strip()
         ]
         if any(
-            self._get_heading_level(element, self._get_style_name(element)) is not None
+            self._get_heading_level(element, self._get_paragraph_style(element)) is not None
             for element in self._body.iter(_PARAGRAPH_TAG)
         ):
             return {}
         lines = [
-            "" if _NON_HEADING_STYLE_PATTERN.match(self._get_style_name(element)) else _get_bold_line(element)
+            "" if _NON_HEADING_STYLE_PATTERN.match(self._get_paragraph_style(element)) else _get_bold_line(element)
             for element in paragraphs
         ]
         return {
@@ -157,7 +162,8 @@ class DocxBody:
             for reference in section.iterfind(f"w:{kind}Reference[@w:type='{page}']", nsmap)
         ]
         relations = (self._relations[relation_id] for relation_id in relation_ids if relation_id in self._relations)
-        lines = [line for relation in relations for line in _read_header(relation.target_part)]
+        parts = (relation.target_part for relation in relations if not relation.is_external)
+        lines = [line for part in parts for line in _read_header(part)]
         return list(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
 
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
@@ -183,7 +189,7 @@ class DocxBody:
         Headings and ``plain`` paragraphs have no emphasis. The lines of a table of contents are skipped. The first
         heading of level 1 (or 0, the style "Title") becomes ``self.title``.
         """
-        style = self._get_style_name(element)
+        style = self._get_paragraph_style(element)
         if _CONTENTS_STYLE_PATTERN.match(style):
             return
         if _CODE_STYLE_PATTERN.match(style):
@@ -192,8 +198,10 @@ class DocxBody:
         level = self._get_heading_level(element, style)
         if level is None:
             level = self._bold_headings.get(element)
-        depth_and_label = self._number_paragraph(element, style)
         texts = self._build_inline(element, plain=plain or level is not None).take_paragraphs()
+        if not texts and _is_removed(element):
+            return
+        depth_and_label = self._number_paragraph(element, style)  # counts paragraphs without text, as Word does
         if not texts:
             return
         if level is not None:
@@ -201,7 +209,7 @@ class DocxBody:
             if level <= 1 and self.title is None:
                 self.title = remove_struck_text(title) or title
             label = depth_and_label[1] if depth_and_label is not None else ""
-            builder.add_blocks(make_heading(level + self._heading_shift, f"{label} {title}".lstrip()))
+            builder.add_blocks(make_heading(level + self._heading_shift, label_line(label, title)))
             return
         paragraphs = [make_paragraph(text) for text in texts]
         if depth_and_label is not None:
@@ -220,21 +228,31 @@ class DocxBody:
         17.7.2).
         """
         value = element.find(path, nsmap)
-        identifier = get_value(element, "w:pPr/w:pStyle", "")
+        if value is not None:
+            return value
+        style_id = get_value(element, "w:pPr/w:pStyle", "")
+        if (style_id, path) not in self._style_properties:
+            self._style_properties[style_id, path] = self._find_style_property(style_id, path)
+        return self._style_properties[style_id, path]
+
+    def _find_style_property(self, style_id: str, path: str) -> Any:
+        """Return the element at ``path`` in a style or in its nearest base style, or None."""
         for _ in range(len(self._styles)):  # a limit, because base styles can form a cycle
-            if value is not None or identifier not in self._styles:
-                break
-            value = self._styles[identifier].find(path, nsmap)
-            identifier = get_value(self._styles[identifier], "w:basedOn", "")
-        return value
+            if style_id not in self._styles:
+                return None
+            value = self._styles[style_id].find(path, nsmap)
+            if value is not None:
+                return value
+            style_id = get_value(self._styles[style_id], "w:basedOn", "")
+        return None
 
-    def _get_style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
-        """Return the name of an element's style in lowercase; empty if it has no style.
+    def _get_paragraph_style(self, paragraph: Any) -> str:
+        """Return the name of the style of a paragraph in lowercase; empty if it has no style."""
+        return self._get_style_name(get_value(paragraph, "w:pPr/w:pStyle", ""))
 
-        ``path`` leads to the style of a paragraph (default) or of a run, a stretch of text in it.
-        """
-        style = self._styles.get(get_value(element, path, ""))
-        return "" if style is None else get_value(style, "w:name", "").lower()
+    def _get_style_name(self, style_id: str) -> str:
+        """Return the name of a style in lowercase; empty for an unknown style."""
+        return self._style_names.get(style_id, "")
 
     def _get_heading_level(self, element: Any, style: str) -> int | None:
         """Return the heading level of a paragraph: 0 for the title, 1 to 9 for headings, None for other paragraphs.
@@ -259,14 +277,13 @@ class DocxBody:
         style_match = _LIST_STYLE_PATTERN.match(style)
         list_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
         level_element = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
-        if list_element is None or list_element.get(_VALUE_ATTRIBUTE) == "0":  # in no list, unless the style is a list
+        list_id = "0" if list_element is None else list_element.get(_VALUE_ATTRIBUTE, "0")
+        if list_id == "0":  # in no list, unless the style is a list
             if style_match is None:
                 return None
             list_id = style
-        else:
-            list_id = list_element.get(_VALUE_ATTRIBUTE)
         if level_element is not None:
-            level = min(MAX_LEVEL, int(level_element.get(_VALUE_ATTRIBUTE)))
+            level = min(MAX_LEVEL, parse_list_number(level_element.get(_VALUE_ATTRIBUTE), 0))
         else:
             level = self._numbering.find_level(list_id, get_value(element, "w:pPr/w:pStyle", ""))
         default_format = "decimal" if style_match is not None and style_match["kind"] == "number" else "bullet"
@@ -287,14 +304,17 @@ class DocxBody:
             if run.tag.startswith(MATH_NAMESPACE):
                 inline.add_text(format_formula(run))
                 continue
-            if run.tag != _RUN_TAG or _has_property(run, "vanish"):
+            if run.tag != _RUN_TAG:
                 continue
-            style = self._get_style_name(run, "w:rPr/w:rStyle")
+            properties = _read_properties(run)
+            if _is_on(properties, "vanish"):
+                continue
+            style = self._get_style_name(properties.get("rStyle", ""))
             was_emphasized, was_struck = is_emphasized, is_struck
             is_emphasized = (
-                _has_property(run, "b") or _has_property(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
+                _is_on(properties, "b") or _is_on(properties, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
             )
-            is_struck = _has_property(run, "strike") or _has_property(run, "dstrike")
+            is_struck = _is_on(properties, "strike") or _is_on(properties, "dstrike")
             changes_strike = is_struck != was_struck
             if was_emphasized and (changes_strike or not is_emphasized):
                 inline.end_emphasis(emphasis_start)
@@ -307,14 +327,14 @@ class DocxBody:
             if _CODE_STYLE_PATTERN.match(style):
                 inline.add_code(_get_verbatim(run))
                 continue
-            self._add_run(run, inline)
+            self._add_run(run, inline, is_superscript=properties.get("vertAlign") == "superscript")
         if is_emphasized:
             inline.end_emphasis(emphasis_start)
         if is_struck:
             inline.end_strike()
         return inline
 
-    def _add_run(self, run: Any, inline: InlineBuilder) -> None:
+    def _add_run(self, run: Any, inline: InlineBuilder, *, is_superscript: bool) -> None:
         """Add a run (text with the same formatting) to ``inline``: its text, symbols, tabs, breaks and note numbers.
 
         The cited notes are added to ``_cited_notes``.
@@ -322,13 +342,13 @@ class DocxBody:
         for child in run:
             if child.tag == _TEXT_TAG:
                 text = child.text or ""
-                if not (_is_superscript(run) and inline.add_exponent(text)):
+                if not (is_superscript and inline.add_exponent(text)):
                     inline.add_text(text)
             elif child.tag == _SYMBOL_TAG:
                 inline.add_text(decode_symbol(child.get(qn("w:font")) or "", child.get(qn("w:char")) or ""))
             elif child.tag == _RUBY_TAG:  # its base, without the pronunciation
                 for base_run in child.iterfind("w:rubyBase/w:r", nsmap):
-                    self._add_run(base_run, inline)
+                    self._add_run(base_run, inline, is_superscript=is_superscript)
             elif child.tag in (_TAB_TAG, _POSITION_TAB_TAG):
                 inline.add_text(" ")
             elif child.tag in (_BREAK_TAG, _RETURN_TAG):
@@ -410,10 +430,16 @@ def _continues_cell_above(cell: Any) -> bool:
     return vertical_merge is not None and vertical_merge.get(_VALUE_ATTRIBUTE, "continue") == "continue"
 
 
+def _is_removed(paragraph: Any) -> bool:
+    """True if a paragraph without text is not shown: its end is deleted, hidden, or moved elsewhere (17.13.5)."""
+    properties = paragraph.find("w:pPr/w:rPr", nsmap)
+    return properties is not None and any(properties.find(f"w:{name}", nsmap) is not None for name in _REMOVALS)
+
+
 def _count_columns(cell: Any) -> int:
     """Return the number of columns that a table cell spans, at most ``_MAX_COLUMNS``."""
     span = cell.find("w:tcPr/w:gridSpan", nsmap)
-    return min(_MAX_COLUMNS, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
+    return min(_MAX_COLUMNS, parse_list_number(span.get(_VALUE_ATTRIBUTE), 1)) if span is not None else 1
 
 
 def _get_bold_line(paragraph: Any) -> str:
@@ -428,14 +454,23 @@ def _get_bold_line(paragraph: Any) -> str:
         return ""
     if "\n" in text or text[-1] in ".,;:。．，、；：":  # several lines, or a sentence
         return ""
-    is_bold = bool(runs) and all(_has_property(run, "b") for run in runs)
+    is_bold = bool(runs) and all(_is_on(_read_properties(run), "b") for run in runs)
     return text if is_bold else ""
 
 
-def _has_property(run: Any, name: str) -> bool:
-    """True if an on/off property of a run, such as ``b`` for bold, is on (ECMA-376, 17.3.2)."""
-    switch = run.find(f"w:rPr/w:{name}", nsmap)
-    return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
+def _read_properties(run: Any) -> dict[str, str]:
+    """Return the values of the properties of a run by name, such as ``b`` for bold; those without a value are on.
+
+    See ECMA-376, 17.3.2.
+    """
+    properties = run.find("w:rPr", nsmap)
+    children = () if properties is None else properties.iterchildren("*")
+    return {child.tag.rpartition("}")[2]: child.get(_VALUE_ATTRIBUTE, "1") for child in children}
+
+
+def _is_on(properties: Mapping[str, str], name: str) -> bool:
+    """True if a property of a run, such as ``b``, is on."""
+    return properties.get(name, "0") not in _OFF_VALUES
 
 
 def _get_verbatim(element: Any) -> str:
@@ -444,12 +479,6 @@ def _get_verbatim(element: Any) -> str:
         (part.text or "") if part.tag == _TEXT_TAG else _VERBATIM_CHARACTERS.get(part.tag, "")
         for part in element.iter()
     )
-
-
-def _is_superscript(run: Any) -> bool:
-    """True if the text of a run is raised (17.3.2.42)."""
-    alignment = run.find("w:rPr/w:vertAlign", nsmap)
-    return alignment is not None and alignment.get(_VALUE_ATTRIBUTE) == "superscript"
 
 
 def _read_header(part: Any) -> list[str]:
@@ -463,6 +492,8 @@ def _read_header(part: Any) -> list[str]:
         ancestors = list(element.iterancestors())
         paragraph = next((ancestor for ancestor in ancestors if ancestor.tag == _PARAGRAPH_TAG), None)
         if paragraph is None or any(ancestor.tag == _FALLBACK_TAG for ancestor in ancestors):
+            continue
+        if element.tag == _TEXT_TAG and _is_on(_read_properties(element.getparent()), "vanish"):
             continue
         text = ""
         if element.tag == _FIELD_BOUND_TAG:

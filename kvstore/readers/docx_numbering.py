@@ -22,6 +22,8 @@ MAX_LEVEL = 8
 #: The number of a level in the text of a label: ``%2`` is that of level 1 (17.9.11).
 _PLACEHOLDER_PATTERN = re.compile(r"%([1-9])")
 _OFF_VALUES = ("0", "false", "off")
+#: The maximum length of the text of a label; that of Word is 31.
+_MAX_LABEL_FORMAT = 64
 
 
 class ListLevel(NamedTuple):
@@ -112,7 +114,7 @@ def _read_level(index: int, level: Any) -> ListLevel:
     legal = level.find("w:isLgl", nsmap)
     return ListLevel(
         format=get_value(level, "w:numFmt", "decimal"),
-        text=get_value(level, "w:lvlText", ""),
+        text=get_value(level, "w:lvlText", "")[:_MAX_LABEL_FORMAT],
         start=parse_list_number(get_value(level, "w:start", ""), 0),
         restart_level=parse_list_number(get_value(level, "w:lvlRestart", str(index)), 0),
         is_legal=legal is not None and legal.get(_VALUE_ATTRIBUTE) not in _OFF_VALUES,

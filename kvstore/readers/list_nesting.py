@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .markdown_blocks import ListItem, MarkdownBlock, make_code_block, make_list, prepend_label
+from .markdown_blocks import ListItem, MarkdownBlock, make_code_block, make_list, make_paragraph, prepend_label
 
 #: The label of an item that Markdown can number: ``3.`` or ``3)``.
 _ITEM_NUMBER_PATTERN = re.compile(r"(\d{1,9})[.)]?")
@@ -60,6 +60,10 @@ class BlockBuilder:
         if self._code_lines:
             self.add_blocks()  # ends the code block
         number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
+        if label != "-" and blocks and blocks[0].kind == "paragraph":
+            typed_label = make_paragraph(f"{label} ").text  # the author typed it although the list has it: 1\. tea
+            if blocks[0].text.startswith(typed_label):
+                blocks = [make_paragraph(blocks[0].text.removeprefix(typed_label)), *blocks[1:]]
         if number_match is None and label != "-":
             blocks = prepend_label(label, blocks)
         self._items.append(_NestedItem(depth, "-" if number_match is None else f"{number_match[1]}.", blocks))
@@ -75,6 +79,19 @@ class BlockBuilder:
         """End the open list and the open code block, and return all blocks."""
         self.add_blocks()  # ends them
         return self._blocks
+
+
+def label_line(label: str, line: str) -> str:
+    """Return a line after its label, unless it begins with the label already, because its author typed that too.
+
+    >>> label_line("2.", "Tea"), label_line("2.", "2. Tea"), label_line("2.1.", "2.1 Tea")
+    ('2. Tea', '2. Tea', '2.1 Tea')
+    >>> label_line("2.", "2 teas"), label_line("", "Tea")
+    ('2. 2 teas', 'Tea')
+    """
+    typed_label = line.partition(" ")[0]
+    is_typed = typed_label.rstrip(".") == label.rstrip(".") and ("." in typed_label or "." not in label)
+    return line if not label or is_typed else f"{label} {line}"
 
 
 def _build_nested_list(items: list[_NestedItem], start: int) -> tuple[MarkdownBlock, int]:

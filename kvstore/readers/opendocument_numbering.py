@@ -16,6 +16,8 @@ from .opendocument import STYLE, TEXT
 
 #: The number formats of :mod:`.list_numbers` by those of OpenDocument.
 _FORMATS = {"1": "decimal", "a": "lowerAlphabetic", "A": "upperAlphabetic", "i": "lowerRoman", "I": "upperRoman"}
+#: The maximum number of levels in LibreOffice, and the maximum length of the text before or after the numbers.
+_MAX_LEVELS, _MAX_AFFIX = 10, 64
 #: The name under which the outline style is kept among the list styles.
 _OUTLINE = "\0outline"
 
@@ -54,9 +56,9 @@ class OpenDocumentNumbering:
             if number_format:
                 self._levels[name, parse_list_number(level.get(f"{TEXT}level"), 1)] = _NumberedLevel(
                     number_format=_FORMATS.get(number_format, number_format),
-                    prefix=level.get(f"{STYLE}num-prefix") or "",
-                    suffix=level.get(f"{STYLE}num-suffix") or "",
-                    num_shown=parse_list_number(level.get(f"{TEXT}display-levels"), 1),
+                    prefix=(level.get(f"{STYLE}num-prefix") or "")[:_MAX_AFFIX],
+                    suffix=(level.get(f"{STYLE}num-suffix") or "")[:_MAX_AFFIX],
+                    num_shown=min(_MAX_LEVELS, parse_list_number(level.get(f"{TEXT}display-levels"), 1)),
                     start=parse_list_number(level.get(f"{TEXT}start-value"), 1),
                 )
 

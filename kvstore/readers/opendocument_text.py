@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
 from ..text.blocks import remove_struck_text
-from .list_nesting import BlockBuilder
+from .list_nesting import BlockBuilder, label_line
+from .list_numbers import parse_list_number
 from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
@@ -122,12 +123,12 @@ class OpenDocumentConverter:
         self._add_inline(element, inline, boxes)
         texts = inline.take_paragraphs()
         if texts and is_heading:
-            level = 0 if is_title else int(element.get(f"{TEXT}outline-level") or 1)
+            level = 0 if is_title else parse_list_number(element.get(f"{TEXT}outline-level"), 1)
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
                 self.title = remove_struck_text(title) or title
             label = "" if is_title else self._numbering.number_heading(element, level)
-            builder.add_blocks(make_heading(level + self._heading_shift, f"{label} {title}".lstrip()))
+            builder.add_blocks(make_heading(level + self._heading_shift, label_line(label, title)))
         elif texts:
             paragraphs = [make_paragraph(text) for text in texts]
             is_quote = any(map(_QUOTE_STYLE_PATTERN.match, style_names))
@@ -287,7 +288,7 @@ def _iter_verbatim(element: Element) -> Iterator[str]:
     yield element.text or ""
     for part in element:
         if part.tag == f"{TEXT}s":
-            yield " " * min(_MAX_SPACES, int(part.get(f"{TEXT}c") or 1))
+            yield " " * min(_MAX_SPACES, parse_list_number(part.get(f"{TEXT}c"), 1))
         elif part.tag == f"{TEXT}tab":
             yield "\t"
         elif part.tag == f"{TEXT}line-break":
@@ -300,4 +301,4 @@ def _iter_verbatim(element: Element) -> Iterator[str]:
 def _label_heading(heading: MarkdownBlock, label: str) -> MarkdownBlock:
     """Return a heading, which is an item of a list, with the label of the item, unless it begins with that already."""
     marks, _, title = heading.text.partition(" ")
-    return heading if title.startswith(label) else MarkdownBlock(heading.kind, f"{marks} {label} {title}")
+    return MarkdownBlock(heading.kind, f"{marks} {label_line(label, title)}")
