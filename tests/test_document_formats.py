@@ -582,6 +582,9 @@ def make_sheet_of_number(value: float, number_format: str) -> bytes:
         (1234567, '0.0,,"M"', "1234567"),
         (1234567, "0.00E+00", "1234567"),
         (12.5, "0.000", "12.5"),
+        (3, '0 "m_s*x"', "3 m_s*x"),  # in quotes, these are no layout
+        (3, '0 "a;b"', "3 ab"),
+        (-5, '+0" kg";-0" kg"', "-5 kg"),
     ],
 )
 def test_a_number_in_a_sheet_has_its_unit_and_leading_zeros(value: float, number_format: str, text: str) -> None:
@@ -611,6 +614,14 @@ def test_a_long_number_in_a_sheet_is_rounded_to_the_decimals_of_its_format(
     assert read_one(data, "a.xlsx").text.endswith(f"| A | {text} |\n")
     (row,) = read_all(data, "a.xlsx", "rows")
     assert float(row.meta["amount"]) == pytest.approx(value, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("number_format", "text"),
+    [('0% "of sales"', "50% of sales"), ('"about "0%', "about 50%"), ("+0%;-0%", "50%"), ('[=0]"-";0%', "50%")],
+)
+def test_a_percentage_in_a_sheet_has_the_words_around_it(number_format: str, text: str) -> None:
+    assert read_one(make_sheet_of_number(0.5, number_format), "a.xlsx").text.endswith(f"| A | {text} |\n")
 
 
 def test_a_percentage_in_a_sheet_has_the_decimals_of_its_format() -> None:

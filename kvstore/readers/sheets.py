@@ -119,13 +119,11 @@ def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[NumberedRow]]:
     previous_number = 0
     no_row = NumberedRow(0, [])
     for row, next_row in zip(rows, [*rows[1:], no_row], strict=False):
-        follows_empty_row = row.number > previous_number + 1
-        # A row with one nonempty cell, above a row with several.
-        is_title = sum(map(bool, row.cells)) == 1 and sum(map(bool, next_row.cells)) > 1
-        begins_table = follows_empty_row and is_title and not any(map(_DIGIT_PATTERN.search, next_row.cells))
-        if table and begins_table:
-            yield table
-            table = []
+        if table and row.number > previous_number + 1:  # after an empty row
+            is_title = sum(map(bool, row.cells)) == 1 and sum(map(bool, next_row.cells)) > 1
+            if is_title and not any(map(_DIGIT_PATTERN.search, next_row.cells)):
+                yield table
+                table = []
         table.append(row)
         previous_number = row.number
     if table:

@@ -27,22 +27,20 @@ from .xml_tree import parse_xml
 
 _NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _STYLES_PART = "xl/styles.xml"
-#: The literal parts of a number format: quoted text, and the character after a backslash, or after the marks for a
-#: blank and for a repetition (ECMA-376, 18.8.31).
-_LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
-#: A blank of the width of a character, a character that fills the cell, a color and a condition, but no currency.
-_LAYOUT_PATTERN = re.compile(r"[_*].|\[(?!\$)[^\]]*\]")
-#: A currency such as ``[$€-407]``, or an escaped character.
-_CURRENCY_PATTERN, _ESCAPED_PATTERN = re.compile(r"\[\$([^\]-]*)[^\]]*\]"), re.compile(r"\\(.)")
-#: A format without layout: a number between texts, which are quoted or without letters and digits.
+#: A part of a number format (ECMA-376, 18.8.31): literal text, a currency such as ``[$€-407]``, layout (a blank, a
+#: character that fills the cell, a color or a condition), or one character of code.
+_FORMAT_PART_PATTERN = re.compile(
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|[_*].|\[[^\]]*\]|(?P<code>.)', re.DOTALL
+)
+#: The quotes and semicolons of literal text, which are code elsewhere.
+_LITERAL_CODE = str.maketrans("", "", '";')
+#: A format of literals in quotes and code: a number between texts, which are quoted or without letters and digits.
 _NUMBER_PATTERN = re.compile(
     r'(?P<before>(?:"[^"]*"|[^\w"#?@.,])*)'
     r"(?:(?P<general>General)|(?:(?P<zeros>0+)|[#0?][#0?,]*)(?:(?<!,)\.(?P<decimals>[0#?]*))?(?<!,))"
-    r'(?P<after>(?:"[^"]*"|[^\w"#?@.,/%])*)'
+    r'(?P<after>(?:"[^"]*"|[^\w"#?@.,/])*)'
 )
 _UNIT_PATTERN = re.compile(r"[^\W\d_]|[$€£¥₹]")
-#: The currencies, colors, conditions and literal parts of the format of a date.
-_DATE_LITERAL_PATTERN = re.compile(rf"\[[^\]]*\]|{_LITERAL_PATTERN.pattern}")
 #: The maximum number of digits of a number that is not rounded; results of formulas have more.
 _MAX_DIGITS = 10
 #: The maximum length of a number format in Excel; the rest of a longer one is ignored.
@@ -55,7 +53,8 @@ class _NumberFormat(NamedTuple):
 
     ``num_digits`` is the minimum number of digits before the point. ``num_decimals`` is that of the digits after it, if
     the number is not whole and has a unit. ``max_decimals`` is their maximum number in a number of more than
-    ``_MAX_DIGITS`` digits; None for any number.
+    ``_MAX_DIGITS`` digits; None for any number. ``num_date_characters`` is the number of characters of an ISO date that
+    the format shows: the year, the month or the day.
     """
 
     unit_before: str
@@ -63,6 +62,8 @@ class _NumberFormat(NamedTuple):
     num_digits: int
     num_decimals: int
     max_decimals: int | None
+    is_percentage: bool
+    num_date_characters: int
 
 
 @contextmanager
@@ -135,17 +136,15 @@ def _iter_rows(sheet: Any, *, is_formatted: bool) -> Iterator[list[str]]:
 def _format_cell(cell: Any, *, is_formatted: bool) -> str:
     """Return the value of a cell as text: 0.125 in a percent format as ``12.5%``, dates and times in ISO 8601."""
     value = cell.value
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        return value.date().isoformat()[: _count_date_characters(_get_number_format(cell))]
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        number_format = _get_number_format(cell)
-        if _is_percentage(number_format):
-            if is_formatted:
-                return _apply_number_format(float(f"{100 * value:.12g}"), number_format.replace("%", "")) + "%"
-            return f"{100 * value:.12g}%"
-        if is_formatted:
-            return _apply_number_format(value, number_format)
-    return _format_value(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, datetime.datetime)):
+        return _format_value(value)
+    number_format = _parse_number_format(_get_number_format(cell))
+    if isinstance(value, datetime.datetime):
+        text = _format_value(value)
+        return text[: number_format.num_date_characters] if len(text) == len("2026-03-01") else text
+    if is_formatted:
+        return _apply_number_format(value, number_format)
+    return f"{100 * value:.12g}%" if number_format.is_percentage else _format_value(value)
 
 
 def _get_number_format(cell: Any) -> str:
@@ -156,70 +155,69 @@ def _get_number_format(cell: Any) -> str:
         return ""
 
 
-def _is_percentage(number_format: str) -> bool:
-    """True if a number format multiplies by 100: it has a percent sign that is neither quoted nor escaped.
-
-    >>> _is_percentage("0.0%"), _is_percentage('0.0"%"')
-    (True, False)
-    """
-    return "%" in number_format and "%" in _LITERAL_PATTERN.sub("", number_format)
-
-
-@lru_cache(maxsize=_NUM_CACHED_FORMATS)
-def _count_date_characters(number_format: str) -> int:
-    """Return the number of characters of an ISO date that the format of a date shows: the year, the month or the day.
-
-    >>> [_count_date_characters(text) for text in ("yyyy", "[$-809]mmm yyyy", "dddd d mmmm", "General")]
-    [4, 7, 10, 10]
-    """
-    letters = set(_DATE_LITERAL_PATTERN.sub("", number_format[:_MAX_FORMAT].partition(";")[0]).lower())
-    if letters & set("dhs") or not letters & set("my"):
-        return len("2026-03-01")
-    return len("2026-03") if "m" in letters else len("2026")
-
-
-def _apply_number_format(value: float, number_format: str) -> str:
+def _apply_number_format(value: float, number_format: _NumberFormat) -> str:
     """Return a number as text, with the currency or other unit of its format, and with leading zeros.
 
     A scaled number, such as thousands, has no unit. A number of more than ``_MAX_DIGITS`` digits is rounded to the
     decimals of its format.
 
-    >>> _apply_number_format(-12.5, "[$€-407]#,##0.00"), _apply_number_format(480, '#,##0.00\\\\ "kg"_-;@')
+    >>> parse = _parse_number_format
+    >>> _apply_number_format(-12.5, parse("[$€-407]#,##0.00")), _apply_number_format(480, parse('#,##0\\\\ "kg"_-;@'))
     ('-€12.50', '480 kg')
-    >>> _apply_number_format(1067, "00000"), _apply_number_format(9.25, "0.00")
+    >>> _apply_number_format(1067, parse("00000")), _apply_number_format(9.25, parse("0.00"))
     ('01067', '9.25')
-    >>> _apply_number_format(8 / 3, "0.00"), _apply_number_format(8 / 3, "General")
+    >>> _apply_number_format(8 / 3, parse("0.00")), _apply_number_format(8 / 3, parse("General"))
     ('2.67', '2.66666666666667')
     """
-    parts = _parse_number_format(number_format)
+    if number_format.is_percentage:
+        value = float(f"{100 * value:.12g}")
     text = _format_value(abs(value))
-    digits = text.partition("e")[0].replace(".", "").lstrip("0")  # of 1.5e-07: 15
-    if isinstance(value, float) and len(digits) > _MAX_DIGITS and parts.max_decimals is not None:
-        value = round(value, parts.max_decimals)
-        text = _format_value(abs(value))
+    if isinstance(value, float) and len(text) > _MAX_DIGITS and number_format.max_decimals is not None:
+        digits = text.partition("e")[0].replace(".", "").lstrip("0")  # of 1.5e-07: 15
+        if len(digits) > _MAX_DIGITS:
+            value = round(value, number_format.max_decimals)
+            text = _format_value(abs(value))
     whole, point, decimals = text.partition(".")
     if decimals and "e" not in decimals:  # not 1.5e-07
-        decimals = decimals.ljust(parts.num_decimals, "0")
-    text = parts.unit_before + whole.zfill(parts.num_digits) + point + decimals + parts.unit_after
-    return f"-{text}" if value < 0 else text
+        decimals = decimals.ljust(number_format.num_decimals, "0")
+    number = whole.zfill(number_format.num_digits) + point + decimals
+    return f"{'-' if value < 0 else ''}{number_format.unit_before}{number}{number_format.unit_after}"
 
 
 @lru_cache(maxsize=_NUM_CACHED_FORMATS)
 def _parse_number_format(number_format: str) -> _NumberFormat:
-    """Return the unit and the minimum digits of a number format of Excel; empty parts for a format without any."""
+    """Return the parts of a number format of Excel; empty units and no minimum digits for a format without them.
+
+    A percentage has a percent sign that is neither quoted nor escaped.
+
+    >>> [_parse_number_format(text).is_percentage for text in ("0.0%", '0.0"%"')]
+    [True, False]
+    >>> dates = ("yyyy", "[$-809]mmm yyyy", "dddd d mmmm", "General")
+    >>> [_parse_number_format(text).num_date_characters for text in dates]
+    [4, 7, 10, 10]
+    """
+    code = quoted_format = ""
+    for part in _FORMAT_PART_PATTERN.finditer(number_format[:_MAX_FORMAT]):
+        literal = part["quoted"] or part["escaped"] or part["currency"] or ""
+        code += part["code"] or ""
+        quoted_format += f'"{literal.translate(_LITERAL_CODE)}"' if literal else part["code"] or ""
+    is_percentage = "%" in code
     # The formats of negative numbers and of zero follow after semicolons.
-    positive_format = _LAYOUT_PATTERN.sub("", number_format[:_MAX_FORMAT].partition(";")[0])
-    # Currencies and escaped characters get quotes: [$€-407] becomes "€".
-    quoted_format = _ESCAPED_PATTERN.sub(r'"\1"', _CURRENCY_PATTERN.sub(r'"\1"', positive_format))
-    match = _NUMBER_PATTERN.fullmatch(quoted_format)
-    if match is None:
-        return _NumberFormat("", "", 0, 0, None)
-    max_decimals = None if match["general"] else len(match["decimals"] or "")
-    num_digits = len(match["zeros"] or "")
-    unit_before, unit_after = match["before"].replace('"', "").lstrip(), match["after"].replace('"', "").rstrip()
-    if _UNIT_PATTERN.search(unit_before + unit_after) is None:
-        return _NumberFormat("", "", num_digits, 0, max_decimals)
-    return _NumberFormat(unit_before, unit_after, num_digits, max_decimals or 0, max_decimals)
+    letters = set(code.partition(";")[0].lower())
+    num_date_characters = len("2026-03-01")
+    if letters & set("my") and not letters & set("dhs"):
+        num_date_characters = len("2026-03") if "m" in letters else len("2026")
+    match = _NUMBER_PATTERN.fullmatch(quoted_format.partition(";")[0])
+    unit_before, unit_after, num_digits, num_decimals, max_decimals = "", "%" if is_percentage else "", 0, 0, None
+    if match is not None:
+        max_decimals = None if match["general"] else len(match["decimals"] or "")
+        num_digits = len(match["zeros"] or "")
+        before, after = match["before"].replace('"', "").lstrip(" +-"), match["after"].replace('"', "").rstrip()
+        if _UNIT_PATTERN.search(before + after) is not None:
+            unit_before, unit_after, num_decimals = before, after, max_decimals or 0
+    return _NumberFormat(
+        unit_before, unit_after, num_digits, num_decimals, max_decimals, is_percentage, num_date_characters
+    )
 
 
 def _format_value(value: object) -> str:
