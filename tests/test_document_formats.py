@@ -344,6 +344,19 @@ def test_a_merged_row_above_the_header_of_an_opendocument_table_is_its_title() -
     )
 
 
+def test_the_text_of_merged_cells_of_opendocument_is_repeated_in_each_row() -> None:
+    rows = [["Team", "Name", "Room"], ["Keepers", "Ada", 4], [None, "Ivo", None], ["Cooks", "Bea", None]]
+    table = make_merged_table(rows, {(1, 0): (2, 1), (1, 2): (3, 1)})
+    text = "| Team | Name | Room |\n| --- | --- | --- |\n| Keepers | Ada | 4 |\n| Keepers | Ivo | 4 |\n| Cooks | Bea | 4 |\n"
+    assert read_one(make_odt(table), "a.odt").text == text
+    # The covered cells of two columns are one element.
+    wide = make_merged_table([["a", "b"], [1, 2], [None, None]], {(1, 0): (2, 1), (1, 1): (2, 1)})
+    wide = wide.replace(
+        "<table:covered-table-cell/>" * 2, "<table:covered-table-cell table:number-columns-repeated='2'/>"
+    )
+    assert read_one(make_odt(wide), "a.odt").text == "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 1 | 2 |\n"
+
+
 def test_struck_out_text_of_many_spans_is_marked_once() -> None:
     started = time.monotonic()
     span = "<text:span text:style-name='T4'>a</text:span>"
@@ -760,6 +773,124 @@ def test_a_table_without_a_form_or_notes_keeps_its_header_and_rows(rows: list[li
     texts = [" | ".join(str(cell) for cell in row) for row in rows if row]
     lines = read_one(make_workbook(*rows), "a.xlsx").text.splitlines()
     assert [line.strip("| ") for line in lines if "---" not in line] == [text.strip("| ") for text in texts]
+
+
+def make_merged_workbook(rows: list[list[Any]], *ranges: str) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    for cell_range in ranges:
+        workbook.active.merge_cells(cell_range)
+    stream = io.BytesIO()
+    workbook.save(stream)
+    return stream.getvalue()
+
+
+def make_ods(tables: str, styles: str = "") -> bytes:
+    content = (
+        f'<?xml version="1.0"?><office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>'
+        f"<office:body><office:spreadsheet>{tables}</office:spreadsheet></office:body></office:document-content>"
+    )
+    return pack_parts({"mimetype": "application/vnd.oasis.opendocument.spreadsheet", "content.xml": content})
+
+
+def make_merged_table(rows: list[list[Any]], spans: dict[tuple[int, int], tuple[int, int]]) -> str:
+    """Return a table as LibreOffice writes it; ``spans`` has the rows and columns of merged cells by position."""
+    covered = {
+        (row + below, column + right)
+        for (row, column), (num_rows, num_columns) in spans.items()
+        for below in range(num_rows)
+        for right in range(num_columns)
+    } - set(spans)
+
+    def make_cell(row: int, column: int, value: Any) -> str:
+        if (row, column) in covered:
+            return "<table:covered-table-cell/>"
+        num_rows, num_columns = spans.get((row, column), (1, 1))
+        span = f" table:number-rows-spanned='{num_rows}' table:number-columns-spanned='{num_columns}'"
+        text = "" if value is None else f"<text:p>{value}</text:p>"
+        return f"<table:table-cell{span if (row, column) in spans else ''}>{text}</table:table-cell>"
+
+    table_rows = "".join(
+        f"<table:table-row>{''.join(make_cell(row, column, value) for column, value in enumerate(values))}</table:table-row>"
+        for row, values in enumerate(rows)
+    )
+    return f"<table:table table:name='Sales'>{table_rows}</table:table>"
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "ods"])
+def test_the_value_of_merged_cells_of_a_sheet_belongs_to_each_of_their_rows(suffix: str) -> None:
+    rows = [["Team", "Name", "Room"], ["Keepers", "Ada", 4], [None, "Ivo", None], [None] * 3, ["Cooks", "Bea", 5]]
+    if suffix == "xlsx":
+        data = make_merged_workbook(rows, "A2:A4", "C2:C3")
+    else:
+        data = make_ods(make_merged_table(rows, {(1, 0): (3, 1), (1, 2): (2, 1)}))
+    assert read_one(data, f"a.{suffix}").text == (
+        "| Team | Name | Room |\n| --- | --- | --- |\n| Keepers | Ada | 4 |\n| Keepers | Ivo | 4 |\n| Cooks | Bea | 5 |\n"
+    )
+    assert read_all(data, f"a.{suffix}", "rows")[1].text == "Team: Keepers\nName: Ivo\nRoom: 4"
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "ods"])
+@pytest.mark.parametrize("is_merged", [True, False])
+def test_a_header_of_groups_in_a_sheet_becomes_one_row(suffix: str, is_merged: bool) -> None:
+    upper = ["Region", "Sales", None, "Costs", None] if is_merged else [None, "Sales", None, "Costs", None]
+    lower = [None if is_merged else "Region", "2025", "2026", "2025", "2026"]
+    rows = [["Report"], upper, lower, ["North", 7, 8, 3, 4], ["South", 5, 6, 1, 2]]
+    if suffix == "xlsx":
+        data = make_merged_workbook(rows, "B2:C2", "D2:E2", *(["A2:A3"] if is_merged else []))
+    else:
+        spans = {(1, 1): (1, 2), (1, 3): (1, 2), **({(1, 0): (2, 1)} if is_merged else {})}
+        data = make_ods(make_merged_table(rows, spans))
+    assert read_one(data, f"a.{suffix}").text == (
+        "Report\n\n| Region | Sales / 2025 | Sales / 2026 | Costs / 2025 | Costs / 2026 |\n"
+        "| --- | --- | --- | --- | --- |\n| North | 7 | 8 | 3 | 4 |\n| South | 5 | 6 | 1 | 2 |\n"
+    )
+    row = read_all(data, f"a.{suffix}", "rows")[1]
+    assert row.text == "Region: South\nSales / 2025: 5\nSales / 2026: 6\nCosts / 2025: 1\nCosts / 2026: 2"
+
+
+def test_a_wide_cell_in_the_header_of_a_sheet_does_not_take_data_for_names() -> None:
+    rows = [["No", "Name", None], [1, "Ada", "Byron"], [2, "Ivo", "Dool"]]
+    assert read_one(make_merged_workbook(rows, "B1:C1"), "a.xlsx").text == (
+        "| No | Name |  |\n| --- | --- | --- |\n| 1 | Ada | Byron |\n| 2 | Ivo | Dool |\n"
+    )
+    rows[0][0] = None
+    assert read_one(make_merged_workbook(rows, "B1:C1"), "a.xlsx").text.startswith("Name\n\n| 1 |")
+
+
+def test_merged_cells_of_a_sheet_are_repeated_within_limits() -> None:
+    rows: list[list[Any]] = [["Team", "No"], ["x" * 30_000, 1], *([None, number] for number in range(1000))]
+    text = read_one(make_merged_workbook(rows, "A2:A1048576", "B2:XFD2"), "a.xlsx").text
+    assert text.count("\n") == 1003
+    assert 1_000_000 < len(text) < 5_000_000
+    table = (
+        "<table:table table:name='a'><table:table-row><table:table-cell table:number-rows-spanned='x' "
+        "table:number-columns-spanned='99999999999'><text:p>a</text:p></table:table-cell></table:table-row></table:table>"
+    )
+    assert read_one(make_ods(table), "a.ods").text == "| a |\n| --- |\n"
+
+
+def test_hidden_sheets_of_opendocument_are_left_out_unless_all_are_hidden_or_rows_name_one() -> None:
+    def make_sheets(*is_shown: bool) -> bytes:
+        styles = "".join(
+            f"<style:style style:name='ta{number}' style:family='table'>"
+            f"<style:table-properties table:display='{str(shown).lower()}'/></style:style>"
+            for number, shown in enumerate(is_shown)
+        )
+        cells = "<table:table-cell><text:p>{0}</text:p></table:table-cell><table:table-cell><text:p>b</text:p></table:table-cell>"
+        tables = "".join(
+            f"<table:table table:name='{name}' table:style-name='ta{number}'><table:table-row>"
+            f"{cells.format('Fee of ' + name)}</table:table-row><table:table-row>{cells.format('9')}</table:table-row></table:table>"
+            for number, name in enumerate(("Old", "New"))
+        )
+        return make_ods(tables, styles)
+
+    assert [document.title for document in read_all(make_sheets(False, True), "a.ods")] == ["a: New"]
+    assert [document.key for document in read_all(make_sheets(False, False), "a.ods")] == ["a.ods/Old", "a.ods/New"]
+    assert read_all(make_sheets(False, True), "a.ods", "rows")[0].text.startswith("Fee of New: 9")
+    assert read_all(make_sheets(False, True), "a.ods", "rows", sheet="Old")[0].text.startswith("Fee of Old: 9")
 
 
 @pytest.mark.parametrize("state", ["hidden", "veryHidden"])

@@ -200,6 +200,47 @@ def test_hidden_slides_are_left_out_and_reported_unless_all_are_hidden() -> None
     assert read_text(hide(data, 1, 2, 3), "a.pptx") == full
 
 
+def test_hidden_slides_of_opendocument_are_left_out_and_reported_unless_all_are_hidden() -> None:
+    def make_slides(*visibilities: str) -> bytes:
+        styles = "".join(
+            f'<style:style style:name="dp{number}" style:family="drawing-page"><style:drawing-page-properties '
+            f'presentation:visibility="{visibility}"/></style:style>'
+            for number, visibility in enumerate(visibilities)
+        )
+        pages = "".join(
+            f'<draw:page draw:style-name="dp{number}">'
+            f"{samples.make_odp_frame(samples.make_odp_paragraphs(title), 'title')}</draw:page>"
+            for number, title in enumerate(("Prices", "Old prices", "Rooms"))
+        )
+        return samples.make_opendocument("presentation", pages, styles)
+
+    data = make_slides("visible", "hidden", "visible")
+    (document,) = read_bytes(data, "a.odp")
+    assert isinstance(document, RawDocument) and document.text == "## Prices\n\n## Rooms\n"
+    assert [(part.element, part.reason, part.text) for part in document.left_out] == [
+        ("slide 2", "hidden slide", "Old prices")
+    ]
+    full = "## Prices\n\n## Old prices\n\n## Rooms\n"
+    assert read_text(data, "a.odp", navigation="keep") == full
+    assert read_text(make_slides("hidden", "hidden", "hidden"), "a.odp") == full
+
+
+def test_the_text_of_merged_cells_of_a_slide_is_repeated_in_each_row() -> None:
+    pptx = pytest.importorskip("pptx")
+    presentation = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+    table = slide.shapes.add_table(3, 3, 0, 0, 9, 9).table
+    for row, texts in enumerate((("Team", "Name", "Room"), ("Keepers", "Ada", "4"), ("", "Ivo", "5"))):
+        for column, text in enumerate(texts):
+            table.cell(row, column).text = text
+    table.cell(1, 0).merge(table.cell(2, 0))
+    stream = io.BytesIO()
+    presentation.save(stream)
+    assert read_text(stream.getvalue(), "a.pptx").endswith(
+        "| Team | Name | Room |\n| --- | --- | --- |\n| Keepers | Ada | 4 |\n| Keepers | Ivo | 5 |\n"
+    )
+
+
 def test_paragraphs_of_a_slide_with_bullets_and_numbers_are_items() -> None:
     numbered = samples.make_paragraphs("one", "two", properties='<a:pPr><a:buAutoNum type="arabicPeriod"/></a:pPr>')
     plain = samples.make_paragraphs("not one", properties="<a:pPr><a:buNone/></a:pPr>")

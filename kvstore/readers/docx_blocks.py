@@ -22,6 +22,7 @@ from .docx_numbering import MAX_LEVEL, ListNumbering, get_value
 from .list_nesting import BlockBuilder, label_line
 from .list_numbers import parse_list_number
 from .markdown_blocks import (
+    MAX_REPEATED_CHARACTERS,
     EmphasisStart,
     InlineBuilder,
     MarkdownBlock,
@@ -381,6 +382,7 @@ class DocxBody:
             for cell in row:
                 if _continues_cell_above(cell):
                     text = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
+                    text = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
                 else:  # titles, the header and the labels of a form are plain
                     is_plain = len(texts) <= num_titles or (bool(is_form) and len(row_texts) % 2 == 0)
                     text = render_one_line(self._build_container_blocks(cell, plain=is_plain))

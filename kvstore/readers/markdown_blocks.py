@@ -19,6 +19,8 @@ from urllib.parse import unquote
 _MAX_HEADING_LEVEL = 6
 #: The maximum number of columns or rows that a table cell spans.
 MAX_SPAN = 50
+#: The maximum number of characters of a cell that is repeated in each row that it spans.
+MAX_REPEATED_CHARACTERS = 1000
 #: The maximum number of title rows above the header of a table.
 _MAX_TITLE_ROWS = 5
 #: The minimum number of digits of a telephone number in a text.

@@ -3,9 +3,9 @@
 
 In: an ``.odp`` file. Out: one document of format ``markdown``, as for PPTX (:mod:`.slides`). A slide becomes a heading
 (its title or number), its texts, lists and tables in the order of its shapes, and the speaker's notes after the word
-``Notes:``. Dates, footers and slide numbers are dropped and reported in ``left_out``; the ``navigation=keep`` option
-keeps them. The title is the one in the file's properties, else the first slide title. A file that is not ODP, is locked
-with a password or has no text is a ReaderError.
+``Notes:``. Dates, footers, slide numbers and hidden slides (unless all are hidden) are dropped and reported in
+``left_out``; the ``navigation=keep`` option keeps them. The title is the one in the file's properties, else the first
+slide title. A file that is not ODP, is locked with a password or has no text is a ReaderError.
 
 Source: OASIS OpenDocument 1.3, part 3, 10 (shapes) and 19.392 (classes of presentation shapes).
 """
@@ -13,14 +13,15 @@ Source: OASIS OpenDocument 1.3, part 3, 10 (shapes) and 19.392 (classes of prese
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from .markdown_blocks import MarkdownBlock, make_heading, prepend_term, render_one_line
-from .opendocument import DRAW, PRESENTATION, open_opendocument
+from .opendocument import DRAW, PRESENTATION, STYLE, find_hidden_styles, open_opendocument
 from .opendocument_text import OpenDocumentConverter
 from .raw_document import MAX_EXCERPT_CHARACTERS, NavigationPart, Origin, RawDocument, ReadOptions
-from .slides import make_presentation
+from .slides import build_slides, make_presentation
 
 _CLASS_ATTRIBUTE = f"{PRESENTATION}class"
 #: Shapes with the same text on every slide.
@@ -30,14 +31,19 @@ _RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header",
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Convert an OpenDocument presentation to Markdown, and yield it as one document.
 
-    The headers, footers, dates and numbers of its slides are omitted, unless the ``navigation`` option is ``keep``.
+    Hidden slides, and the headers, footers, dates and numbers of slides, are omitted, unless the ``navigation`` option
+    is ``keep``.
     Raises ReaderError if the file is not ODP, is damaged or locked, or has no text.
     """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:
         converter = OpenDocumentConverter(presentation.trees)
         pages = presentation.body.findall(f"{DRAW}page")
-        slides = [_build_slide(converter, page, number, left_out) for number, page in enumerate(pages, 1)]
+        hidden_styles = find_hidden_styles(
+            presentation.trees, f"{STYLE}drawing-page-properties", f"{PRESENTATION}visibility"
+        )
+        are_hidden = [page.get(f"{DRAW}style-name") in hidden_styles for page in pages]
+        slides = build_slides(pages, are_hidden, partial(_build_slide, converter), left_out)
     yield make_presentation(origin, presentation.title, slides, left_out)
 
 

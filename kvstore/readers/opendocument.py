@@ -10,7 +10,7 @@ Source: OASIS OpenDocument 1.3, part 2 (packages) and part 3, 3.1 (documents).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -18,6 +18,7 @@ from xml.etree.ElementTree import Element
 from zipfile import ZipFile
 
 from ..errors import ReaderError
+from .list_numbers import parse_list_number
 from .packages import Package, convert_errors
 from .raw_document import clean_property_title
 from .xml_tree import parse_xml
@@ -84,8 +85,29 @@ def get_repetition(element: Element, dimension: str) -> int:
     The attribute can be arbitrarily large (OpenDocument 1.3, 9.1.2), because it also fills the rest of a sheet. A
     number of ten digits or more counts as 1.
     """
-    value = element.get(f"{TABLE}number-{dimension}-repeated", "1")
-    return max(1, int(value)) if value.isdecimal() and len(value) < 10 else 1
+    return max(1, parse_list_number(element.get(f"{TABLE}number-{dimension}-repeated"), 1))
+
+
+def get_span(cell: Element, dimension: str) -> int:
+    """Return the number of ``rows`` or ``columns`` that a cell spans (OpenDocument 1.3, 9.1.4), as ``dimension`` says.
+
+    A number of ten digits or more counts as 1.
+    """
+    return max(1, parse_list_number(cell.get(f"{TABLE}number-{dimension}-spanned"), 1))
+
+
+def find_hidden_styles(trees: Iterable[Element], properties_tag: str, attribute: str) -> set[str]:
+    """Return the names of styles that hide a sheet or slide.
+
+    ``attribute`` is that of the element with ``properties_tag`` in the style which shows (``true``) or hides it.
+    """
+    return {
+        style.get(f"{STYLE}name", "")
+        for tree in trees
+        for style in tree.iter(f"{STYLE}style")
+        for properties in style.iterfind(properties_tag)
+        if properties.get(attribute) in ("false", "hidden")
+    }
 
 
 def is_opendocument(stream: BinaryIO) -> bool:

@@ -18,6 +18,7 @@ from ..text.blocks import remove_struck_text
 from .list_nesting import BlockBuilder, label_line
 from .list_numbers import parse_list_number
 from .markdown_blocks import (
+    MAX_REPEATED_CHARACTERS,
     InlineBuilder,
     MarkdownBlock,
     count_title_rows,
@@ -28,7 +29,18 @@ from .markdown_blocks import (
     make_titled_table,
     render_one_line,
 )
-from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_repetition, iter_cells, iter_rows
+from .opendocument import (
+    DRAW,
+    OFFICE,
+    PRESENTATION,
+    STYLE,
+    TABLE,
+    TEXT,
+    get_repetition,
+    get_span,
+    iter_cells,
+    iter_rows,
+)
 from .opendocument_numbering import OpenDocumentNumbering
 
 _FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
@@ -252,8 +264,10 @@ class OpenDocumentConverter:
 
         A table of one cell becomes the blocks of that cell. Rows of one merged cell above the header become paragraphs
         before the table. Rows and cells with a number of repetitions are repeated, up to ``_MAX_REPETITIONS`` times.
+        The text of merged cells is repeated in each of their rows.
         """
         rows: list[list[str]] = []
+        spanning_cells: dict[int, tuple[int, str]] = {}  # by column: the index of the last row, and the text
         table_rows = list(iter_rows(table))
         if len(table_rows) == 1 and len(list(iter_cells(table_rows[0]))) == 1:  # a box around text
             return self.build_blocks(next(iter_cells(table_rows[0])))
@@ -266,7 +280,11 @@ class OpenDocumentConverter:
                 repetition = get_repetition(cell, "columns")
                 if not text and repetition > _MAX_REPETITIONS:  # an empty cell that fills the rest of a sheet
                     repetition = 1
-                texts += [text] * min(repetition, _MAX_REPETITIONS)
+                for column in range(len(texts), len(texts) + min(repetition, _MAX_REPETITIONS)):
+                    last_index, text_above = spanning_cells.get(column, (-1, ""))
+                    texts.append(text or (text_above if index <= last_index else ""))
+                if get_span(cell, "rows") > 1 and len(text) <= MAX_REPEATED_CHARACTERS:
+                    spanning_cells[len(texts) - 1] = index + get_span(cell, "rows") - 1, text
             while texts and not texts[-1]:
                 texts.pop()
             if index < num_titles:

@@ -4,13 +4,16 @@ the header of a table.
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
-such as a title, become paragraphs, and so do a form above it and notes below it. A title below an
-empty row begins another table. The document's title is the name of the file and of the sheet (``prices: Winter``). If
-the sheet's name is a default, it is the first paragraph or, without one, the name of the file. The key is the file's
-key; if there are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
-(:func:`.tabular.iter_row_documents`), from the first sheet or the one in the ``sheet`` option. Hidden sheets of an
-Excel workbook are left out, unless all are hidden or the option names one. Formulas yield their saved values; dates are
-in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a ReaderError.
+such as a title, become paragraphs, and so do a form above it and notes below it. A title below an empty row begins
+another table. The value of merged cells is repeated in each of their rows. A header of groups above columns (``Sales``
+above ``2025`` and ``2026``) becomes one row (``Sales / 2025``).
+
+The document's title is the name of the file and of the sheet (``prices: Winter``). If the sheet's name is a default, it
+is the first paragraph or, without one, the name of the file. The key is the file's key; if there are several sheets,
+``/`` and the sheet's name are appended. As rows: documents as of a CSV file (:func:`.tabular.iter_row_documents`), from
+the first sheet or the one in the ``sheet`` option. Hidden sheets are left out, unless all are hidden or the option
+names one. Formulas yield their saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a
+password or has no text is a ReaderError.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import zip_longest
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from .decoding import collapse_whitespace
@@ -28,15 +32,14 @@ from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .tabular import NumberedRow, iter_row_documents
 
-#: The sheets of a workbook by name; the rows of cells are produced on demand.
-Sheets = Mapping[str, Iterator[list[str]]]
-
 #: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
 _MAX_CELLS = 20_000_000
 _MAX_CHARACTERS = 64 << 20
 _MAX_COLUMNS = 2_000
 #: The maximum number of rows of a sheet in Excel and LibreOffice; a damaged row number is higher.
 _MAX_ROWS = 1 << 20
+#: The maximum number of characters that are repeated for merged cells of a sheet.
+_MAX_REPEATED_CHARACTERS = 1 << 22
 #: The names of new sheets, which are not titles.
 _DEFAULT_NAME_PATTERN = re.compile(
     r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|planilha|folha|blad|arkusz|лист|シート|工作表) ?\d*", re.IGNORECASE
@@ -44,6 +47,25 @@ _DEFAULT_NAME_PATTERN = re.compile(
 _DIGIT_PATTERN = re.compile(r"\d")
 #: The last characters of labels.
 _COLONS = (":", "：")
+
+
+class SheetRow(NamedTuple):
+    """A row of a sheet. ``spans`` has the numbers of rows and columns of its merged cells, by column from 0."""
+
+    cells: list[str]
+    spans: Mapping[int, tuple[int, int]]
+
+
+#: The sheets of a workbook by name; the rows are produced on demand.
+Sheets = Mapping[str, Iterator[SheetRow]]
+
+
+class _Row(NamedTuple):
+    """A row of a sheet that is not empty, with its number; ``widths`` has the columns of wide cells, by column."""
+
+    number: int
+    cells: list[str]
+    widths: Mapping[int, int]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -89,12 +111,13 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     num_form_rows = _count_form_rows(cell_rows)
     num_skipped = num_form_rows + _count_title_rows(cell_rows[num_form_rows:])
     rows = rows[num_skipped:] or rows  # a sheet with nothing but a form is read as a table
+    rows = _join_header_rows(rows)
     width = max((len(row.cells) for row in rows), default=0)
     padded_rows = (NumberedRow(row.number, row.cells + [""] * (width - len(row.cells))) for row in rows)
     yield from iter_row_documents(padded_rows, origin, options)
 
 
-def _convert_table(rows: Sequence[NumberedRow]) -> Iterator[MarkdownBlock]:
+def _convert_table(rows: list[_Row]) -> Iterator[MarkdownBlock]:
     """Yield the blocks of a table of a sheet: the form and the titles above it, the table, and the notes below it."""
     cell_rows = [row.cells for row in rows]
     num_form_rows = _count_form_rows(cell_rows)
@@ -104,20 +127,59 @@ def _convert_table(rows: Sequence[NumberedRow]) -> Iterator[MarkdownBlock]:
     if num_form_rows == len(rows):
         return
     num_titles = _count_title_rows(cell_rows[num_form_rows:])
-    notes_index = len(rows) - _count_notes(rows[num_form_rows + num_titles :])
-    yield from make_titled_table(cell_rows[num_form_rows:notes_index], num_titles)
-    for cells in cell_rows[notes_index:]:
-        yield make_paragraph(collapse_whitespace(cells[0]))
+    header_index = num_form_rows + num_titles
+    table_rows = _join_header_rows(rows[header_index:])
+    notes_index = len(table_rows) - _count_notes(table_rows)
+    table = [row.cells for row in table_rows[:notes_index]]
+    yield from make_titled_table(cell_rows[num_form_rows:header_index] + table, num_titles)
+    for row in table_rows[notes_index:]:
+        yield make_paragraph(collapse_whitespace(row.cells[0]))
 
 
-def _split_tables(rows: Sequence[NumberedRow]) -> Iterator[list[NumberedRow]]:
+def _join_header_rows(rows: list[_Row]) -> list[_Row]:
+    """Return the rows of a table, of which the first two become one if the second divides groups of the first."""
+    if len(rows) < 3 or not _has_groups(rows[0], rows[1]):
+        return rows
+    groups, names = rows[0], rows[1]
+    upper_texts = groups.cells + [""] * (len(names.cells) - len(groups.cells))
+    for column, width in groups.widths.items():
+        upper_texts[column : column + width] = [upper_texts[column]] * min(width, len(names.cells) - column)
+    columns = zip_longest(upper_texts, names.cells, fillvalue="")
+    header = [" / ".join(dict.fromkeys(filter(None, texts))) for texts in columns]
+    return [_Row(names.number, header, {}), *rows[2:]]
+
+
+def _has_groups(row: _Row, next_row: _Row) -> bool:
+    """True if the wide cells of a row are groups of columns, whose names are in the next row.
+
+    The next row has a text below each column of a group. In every other column, only one of the rows has a text, or
+    both are one cell. One of these texts is in the first row, or, unlike data, has no digits.
+    """
+    max_end = max(len(row.cells), len(next_row.cells)) + 1
+    grouped_columns: set[int] = set()
+    for column, width in row.widths.items():
+        grouped_columns.update(range(column, min(column + width, max_end)) if row.cells[column] else ())
+    has_other_text = False
+    for column, (text, next_text) in enumerate(zip_longest(row.cells, next_row.cells, fillvalue="")):
+        if column in grouped_columns:
+            grouped_columns.remove(column)
+            if not next_text:
+                return False
+        elif next_text not in ("", text) and (text or _DIGIT_PATTERN.search(next_text)):
+            return False
+        else:
+            has_other_text = has_other_text or bool(text or next_text)
+    return bool(row.widths) and has_other_text and not grouped_columns
+
+
+def _split_tables(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
     """Yield the rows of each table of a sheet.
 
     After an empty row, a title begins a new table: a row of one cell, above a header of several cells without digits.
     """
-    table: list[NumberedRow] = []
+    table: list[_Row] = []
     previous_number = 0
-    no_row = NumberedRow(0, [])
+    no_row = _Row(0, [], {})
     for row, next_row in zip(rows, [*rows[1:], no_row], strict=False):
         if table and row.number > previous_number + 1:  # after an empty row
             is_title = sum(map(bool, row.cells)) == 1 and sum(map(bool, next_row.cells)) > 1
@@ -179,7 +241,7 @@ def _pair_labels(cells: Sequence[str]) -> list[str]:
     return [" ".join(pair) for pair in pairs] if has_value else []
 
 
-def _count_notes(rows: Sequence[NumberedRow]) -> int:
+def _count_notes(rows: Sequence[_Row]) -> int:
     """Return the number of notes at the end of a table, which begins with its header; 0 if there are none.
 
     A note, such as ``Signed by Ada``, is a row with several words in its first cell alone. Notes come after an empty
@@ -207,25 +269,27 @@ def _open_workbook(
     """Return a context manager that yields a mapping from the name of each sheet to an iterator over its rows.
 
     With ``is_formatted``, numbers of an Excel workbook have the units and leading zeros of their formats: ``€480``.
-    Without ``includes_hidden``, its hidden sheets are left out.
-    Any failure while the rows are read is a ReaderError.
+    Without ``includes_hidden``, hidden sheets are left out, unless all are hidden. Any failure while the rows are read
+    is a ReaderError.
     """
     if is_opendocument(stream):
         from . import ods
 
-        return ods.open_workbook(stream, origin.name)
+        return ods.open_workbook(stream, origin.name, includes_hidden=includes_hidden)
     from . import xlsx
 
     return xlsx.open_workbook(stream, origin.name, is_formatted=is_formatted, includes_hidden=includes_hidden)
 
 
-def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[NumberedRow]:
+def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_Row]:
     """Yield the nonempty rows of a sheet, without trailing empty cells and cells beyond ``_MAX_COLUMNS``.
 
+    The text of a cell that is merged with cells below it is repeated in each of their rows that has another text.
     Raises ReaderError if the sheet exceeds a limit. ``origin`` names the file in the error.
     """
-    num_cells = num_characters = 0
-    for number, row in enumerate(rows, 1):
+    num_cells = num_characters = num_repeated_characters = 0
+    merged_cells: dict[int, tuple[int, str]] = {}  # by column: the last row and the text
+    for number, (row, spans) in enumerate(rows, 1):
         if number > _MAX_ROWS:
             raise ReaderError(f"{origin.name}: a sheet has more than {_MAX_ROWS:,} rows, which is the limit: split it")
         num_cells += len(row)
@@ -238,5 +302,17 @@ def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[N
                 f"{origin.name}: a sheet has more than {_MAX_CELLS:,} cells or {_MAX_CHARACTERS:,} characters, "
                 "which is the limit: split it"
             )
-        if cells:
-            yield NumberedRow(number, cells)
+        if not cells:
+            continue
+        for column, (last_row, text) in list(merged_cells.items()):
+            if number > last_row or num_repeated_characters > _MAX_REPEATED_CHARACTERS:
+                del merged_cells[column]
+                continue
+            num_repeated_characters += len(text) + max(0, column - len(cells))
+            cells += [""] * (column + 1 - len(cells))
+            cells[column] = cells[column] or text
+        for column, (num_rows, _) in spans.items():
+            if num_rows > 1 and column < len(cells) and cells[column]:
+                merged_cells[column] = number + num_rows - 1, cells[column]
+        widths = {column: width for column, (_, width) in spans.items() if width > 1 and column < len(cells)}
+        yield _Row(number, cells, widths)

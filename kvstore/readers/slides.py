@@ -15,14 +15,15 @@ Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, TypeVar
 from xml.etree.ElementTree import Element
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .list_nesting import BlockBuilder
 from .markdown_blocks import (
+    MAX_REPEATED_CHARACTERS,
     InlineBuilder,
     MarkdownBlock,
     is_exponent,
@@ -43,6 +44,7 @@ from .raw_document import (
 )
 from .xml_tree import parse_xml
 
+_Slide = TypeVar("_Slide")
 #: The maximum depth of nested groups of shapes, and of nested points of a diagram.
 _MAX_DEPTH = 20
 _DRAWING_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -79,7 +81,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         presentation = part.presentation
         property_title = clean_property_title(presentation.core_properties.title)
         left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
-        slides = _build_slides(list(presentation.slides), left_out)
+        all_slides = list(presentation.slides)
+        are_hidden = [slide.element.get("show") in ("0", "false") for slide in all_slides]  # ECMA-376, 19.3.1.38
+        slides = build_slides(all_slides, are_hidden, _build_slide, left_out)
     yield make_presentation(origin, property_title, slides, left_out)
 
 
@@ -106,18 +110,22 @@ def make_presentation(
     )
 
 
-def _build_slides(slides: list[Any], left_out: list[NavigationPart] | None) -> list[tuple[str, list[MarkdownBlock]]]:
-    """Return the title and the blocks of each slide, as :func:`_build_slide` does.
+def build_slides(
+    slides: Sequence[_Slide],
+    are_hidden: Sequence[bool],
+    build_slide: Callable[[_Slide, int, list[NavigationPart] | None], tuple[str, list[MarkdownBlock]]],
+    left_out: list[NavigationPart] | None,
+) -> list[tuple[str, list[MarkdownBlock]]]:
+    """Return the title and the blocks of each slide, which ``build_slide`` makes from a slide and its number.
 
     Hidden slides, unless all are hidden, are added to ``left_out`` instead (None: they are returned too).
     """
-    are_hidden = [slide.element.get("show") in ("0", "false") for slide in slides]  # ECMA-376, 19.3.1.38
     contents = []
     for number, (slide, is_hidden) in enumerate(zip(slides, are_hidden, strict=True), 1):
         if left_out is None or not is_hidden or all(are_hidden):
-            contents.append(_build_slide(slide, number, left_out))
+            contents.append(build_slide(slide, number, left_out))
             continue
-        _, blocks = _build_slide(slide, number, left_out=None)
+        _, blocks = build_slide(slide, number, None)
         text = " ".join(join_blocks(blocks).removeprefix("## ").split())
         left_out.append(NavigationPart(f"slide {number}", "hidden slide", len(text), text[:MAX_EXCERPT_CHARACTERS]))
     return contents
@@ -181,7 +189,14 @@ def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
         inner_shapes = shape.shapes if depth < _MAX_DEPTH else ()
         return [block for inner_shape in inner_shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
     if getattr(shape, "has_table", False):
-        rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in shape.table.rows]
+        rows: list[list[str]] = []
+        for row in shape.table.rows:
+            texts = [" ".join(cell.text.split()) for cell in row.cells]
+            for column, cell in enumerate(row.cells):  # the text of merged cells is repeated in each of their rows
+                if cell._tc.vMerge and not cell._tc.hMerge and rows and column < len(rows[-1]):
+                    text = rows[-1][column]
+                    texts[column] = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
+            rows.append(texts)
         return [make_table(rows[0], rows[1:])] if any(map(any, rows)) else []
     if getattr(shape, "has_chart", False):
         return _build_chart_blocks(shape.chart)

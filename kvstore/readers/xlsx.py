@@ -23,6 +23,7 @@ from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .packages import Package
+from .sheets import SheetRow, Sheets
 from .xml_tree import parse_xml
 
 _NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -46,6 +47,13 @@ _MAX_DIGITS = 10
 #: The maximum length of a number format in Excel; the rest of a longer one is ignored.
 _MAX_FORMAT = 255
 _NUM_CACHED_FORMATS = 256
+#: The range of merged cells, as in ``<mergeCell ref="A1:B2"/>``, and the number of bytes in which it is searched.
+_MERGED_CELL_PATTERN = re.compile(
+    rb"""<(?:\w{1,20}:)?mergeCell\s[^<>]{0,100}?\bref\s?=\s?["']"""
+    rb"(?P<first_column>[A-Za-z]{1,3})(?P<first_row>\d{1,7}):(?P<last_column>[A-Za-z]{1,3})(?P<last_row>\d{1,7})"
+)
+_BLOCK_BYTES, _MAX_ELEMENT_BYTES = 1 << 20, 200
+_NO_SPANS: Mapping[int, tuple[int, int]] = {}
 
 
 class _NumberFormat(NamedTuple):
@@ -67,9 +75,7 @@ class _NumberFormat(NamedTuple):
 
 
 @contextmanager
-def open_workbook(
-    stream: BinaryIO, file_name: str, *, is_formatted: bool, includes_hidden: bool
-) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+def open_workbook(stream: BinaryIO, file_name: str, *, is_formatted: bool, includes_hidden: bool) -> Iterator[Sheets]:
     """Open a workbook, and yield a mapping from the name of each sheet, in order, to an iterator over its rows.
 
     With ``is_formatted``, numbers have the units and leading zeros of their formats: ``€480`` instead of ``480``.
@@ -126,11 +132,40 @@ def _reduce_styles(data: bytes) -> bytes:
     ).encode()
 
 
-def _iter_rows(sheet: Any, *, is_formatted: bool) -> Iterator[list[str]]:
-    """Yield the rows of an openpyxl sheet as texts. See :func:`open_workbook` for ``is_formatted``."""
+def _iter_rows(sheet: Any, *, is_formatted: bool) -> Iterator[SheetRow]:
+    """Yield the rows of an openpyxl sheet. See :func:`open_workbook` for ``is_formatted``."""
+    with sheet._get_source() as source:
+        spans = _read_spans(source)
     sheet.reset_dimensions()  # the declared size of a sheet can be wrong
-    for row in sheet.iter_rows():
-        yield [_format_cell(cell, is_formatted=is_formatted) for cell in row]
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        cells = [_format_cell(cell, is_formatted=is_formatted) for cell in row]
+        yield SheetRow(cells, spans.get(number, _NO_SPANS))
+
+
+def _read_spans(source: BinaryIO) -> dict[int, dict[int, tuple[int, int]]]:
+    """Return the numbers of rows and columns of the merged cells of a sheet, by row from 1 and column from 0.
+
+    ``source`` has the XML of the sheet, which openpyxl reads without its merged cells (ECMA-376, 18.3.1.55).
+    """
+    spans: dict[int, dict[int, tuple[int, int]]] = {}
+    text = b""
+    while block := source.read(_BLOCK_BYTES):
+        text = text[-_MAX_ELEMENT_BYTES:] + block  # an element can begin in the block before
+        if b"mergeCell" not in text:
+            continue
+        for match in _MERGED_CELL_PATTERN.finditer(text):
+            first_column, last_column = (_parse_column(match[name]) for name in ("first_column", "last_column"))
+            num_rows = int(match["last_row"]) - int(match["first_row"]) + 1
+            spans.setdefault(int(match["first_row"]), {})[first_column] = num_rows, last_column - first_column + 1
+    return spans
+
+
+def _parse_column(letters: bytes) -> int:
+    """Return the number of a column, from 0, given its letters: ``A`` is 0, ``AA`` is 26."""
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + letter - ord("A") + 1
+    return number - 1
 
 
 def _format_cell(cell: Any, *, is_formatted: bool) -> str:
