@@ -762,6 +762,7 @@ def test_a_sheet_that_is_a_form_has_no_table() -> None:
         [["Question:", "Answer"], ["Who?", "Ada"], ["When?", "in May"]],  # a header with a colon
         [["Name:", "Role"], ["Ada", "keeper", "on leave"], ["Ivo", "cook"]],  # with a remark beside a row
         [["Name:", "Age:"], ["Ada", 9], ["Ivo", 12]],
+        [["Name", "Phone 1"], ["Ada", "0301 44"], ["Ivo", "0302 7"]],  # a header with digits
         [["Name", "Ada"], [], ["Date", "Start", "End"], ["2 May", 9, 12]],  # perhaps a table
         [["Item", "Cost"], ["Rent", 9], [], ["Heating"], [], ["Total", 12]],  # gaps
         [["Item", "Cost"], ["Rent", 9], [], ["Heating"]],

@@ -423,7 +423,7 @@ def _is_marked(cell: Any) -> bool:
     if shading is not None and (shading.get(qn("w:fill")) or "auto").lower() not in ("auto", "ffffff"):
         return True
     runs = [run for run in cell.iter(_RUN_TAG) if _get_verbatim(run).strip()]
-    return bool(runs) and all(_has_property(run, "b") for run in runs)
+    return bool(runs) and all(_is_on(_read_properties(run), "b") for run in runs)
 
 
 def _continues_cell_above(cell: Any) -> bool:

@@ -61,11 +61,11 @@ Sheets = Mapping[str, Iterator[SheetRow]]
 
 
 class _Row(NamedTuple):
-    """A row of a sheet that is not empty, with its number; ``widths`` has the columns of wide cells, by column."""
+    """A row of a sheet that is not empty, with its number. ``spans`` is that of :class:`SheetRow`."""
 
     number: int
     cells: list[str]
-    widths: Mapping[int, int]
+    spans: Mapping[int, tuple[int, int]]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -131,7 +131,7 @@ def _convert_table(rows: list[_Row]) -> Iterator[MarkdownBlock]:
     table_rows = _join_header_rows(rows[header_index:])
     notes_index = len(table_rows) - _count_notes(table_rows)
     table = [row.cells for row in table_rows[:notes_index]]
-    yield from make_titled_table(cell_rows[num_form_rows:header_index] + table, num_titles)
+    yield from make_titled_table(cell_rows[num_form_rows:header_index] + table, num_titles, is_form=False)
     for row in table_rows[notes_index:]:
         yield make_paragraph(collapse_whitespace(row.cells[0]))
 
@@ -142,7 +142,7 @@ def _join_header_rows(rows: list[_Row]) -> list[_Row]:
         return rows
     groups, names = rows[0], rows[1]
     upper_texts = groups.cells + [""] * (len(names.cells) - len(groups.cells))
-    for column, width in groups.widths.items():
+    for column, (_, width) in groups.spans.items():
         upper_texts[column : column + width] = [upper_texts[column]] * min(width, len(names.cells) - column)
     columns = zip_longest(upper_texts, names.cells, fillvalue="")
     header = [" / ".join(dict.fromkeys(filter(None, texts))) for texts in columns]
@@ -157,8 +157,10 @@ def _has_groups(row: _Row, next_row: _Row) -> bool:
     """
     max_end = max(len(row.cells), len(next_row.cells)) + 1
     grouped_columns: set[int] = set()
-    for column, width in row.widths.items():
-        grouped_columns.update(range(column, min(column + width, max_end)) if row.cells[column] else ())
+    for column, (_, width) in row.spans.items():
+        if width > 1:
+            grouped_columns.update(range(column, min(column + width, max_end)))
+    has_groups = bool(grouped_columns)
     has_other_text = False
     for column, (text, next_text) in enumerate(zip_longest(row.cells, next_row.cells, fillvalue="")):
         if column in grouped_columns:
@@ -169,7 +171,7 @@ def _has_groups(row: _Row, next_row: _Row) -> bool:
             return False
         else:
             has_other_text = has_other_text or bool(text or next_text)
-    return bool(row.widths) and has_other_text and not grouped_columns
+    return has_groups and has_other_text and not grouped_columns
 
 
 def _split_tables(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
@@ -230,7 +232,7 @@ def _pair_labels(cells: Sequence[str]) -> list[str]:
     (['Name: Ada', 'Week: 10'], [], [])
     """
     pairs: list[list[str]] = []
-    for text in filter(None, cells):
+    for text in filter(None, cells):  # the first text is a label
         if text.endswith(_COLONS):
             pairs.append([text])
         elif pairs and len(pairs[-1]) == 1:
@@ -304,6 +306,9 @@ def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_R
             )
         if not cells:
             continue
+        if not spans and not merged_cells:  # the common case
+            yield _Row(number, cells, spans)
+            continue
         for column, (last_row, text) in list(merged_cells.items()):
             if number > last_row or num_repeated_characters > _MAX_REPEATED_CHARACTERS:
                 del merged_cells[column]
@@ -311,8 +316,8 @@ def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_R
             num_repeated_characters += len(text) + max(0, column - len(cells))
             cells += [""] * (column + 1 - len(cells))
             cells[column] = cells[column] or text
+        spans = {column: span for column, span in spans.items() if column < len(cells) and cells[column]}
         for column, (num_rows, _) in spans.items():
-            if num_rows > 1 and column < len(cells) and cells[column]:
+            if num_rows > 1:
                 merged_cells[column] = number + num_rows - 1, cells[column]
-        widths = {column: width for column, (_, width) in spans.items() if width > 1 and column < len(cells)}
-        yield _Row(number, cells, widths)
+        yield _Row(number, cells, spans)

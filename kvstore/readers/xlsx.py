@@ -171,9 +171,14 @@ def _parse_column(letters: bytes) -> int:
 def _format_cell(cell: Any, *, is_formatted: bool) -> str:
     """Return the value of a cell as text: 0.125 in a percent format as ``12.5%``, dates and times in ISO 8601."""
     value = cell.value
+    if isinstance(value, str):
+        return clean_text(value).strip()
     if isinstance(value, bool) or not isinstance(value, (int, float, datetime.datetime)):
         return _format_value(value)
-    number_format = _parse_number_format(_get_number_format(cell))
+    format_code = _get_number_format(cell)
+    if format_code == "General":
+        return _format_value(value)
+    number_format = _parse_number_format(format_code)
     if isinstance(value, datetime.datetime):
         text = _format_value(value)
         return text[: number_format.num_date_characters] if len(text) == len("2026-03-01") else text
