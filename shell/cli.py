@@ -255,22 +255,16 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
 
 def main() -> NoReturn:
     """Run the console command and exit."""
-    _open_missing_streams()
+    # Open the null device for each standard stream that was closed at the start. Otherwise the data file of a store
+    # could get the descriptor of standard output.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
     process.runs_only_kvstore = True  # so spaCy is imported without modules that kvstore does not need
     warnings.showwarning = lambda message, *_: report_message(f"warning: {message}")
     status = run(sys.argv[1:])
     gc.freeze()  # the interpreter need not search all objects for cycles before it exits
     sys.exit(status)
-
-
-def _open_missing_streams() -> None:
-    """Open the null device for each standard stream that was closed at the start.
-
-    Otherwise the data file of a store could get the descriptor of standard output.
-    """
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def run(arguments: list[str]) -> int:

@@ -144,7 +144,12 @@ class _RunningQuery:
             """Return the seconds until the deadline, at least 0; None without a deadline."""
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
-        self._wait_for_abandoned(get_seconds_left())
+        with self._abandoned_condition:
+            can_start = self._abandoned_condition.wait_for(
+                lambda: _RunningQuery._num_abandoned < MAX_ABANDONED, get_seconds_left()
+            )
+        if not can_start:
+            raise QueryInterruptedError(f"{MAX_ABANDONED} interrupted queries are still running; try again later")
         threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
         try:
             with self._condition:
@@ -157,15 +162,6 @@ class _RunningQuery:
         finally:  # also on Ctrl-C
             self._abandon()
         return self._take_result()
-
-    def _wait_for_abandoned(self, timeout: float | None) -> None:
-        """Wait until fewer than ``MAX_ABANDONED`` abandoned queries are running.
-
-        Raises QueryInterruptedError after ``timeout`` seconds (None: no limit).
-        """
-        with self._abandoned_condition:
-            if not self._abandoned_condition.wait_for(lambda: _RunningQuery._num_abandoned < MAX_ABANDONED, timeout):
-                raise QueryInterruptedError(f"{MAX_ABANDONED} interrupted queries are still running; try again later")
 
     def _take_result(self) -> Any:
         """Return the result of the query. Raises its error, and QueryInterruptedError if it was interrupted."""

@@ -304,7 +304,9 @@ def change_container(
         return _pack_boundaries(boundaries) if boundaries else None
     if old_container is not None and encoding == _BITS_BYTE:
         # One integer, because Python changes and counts a few of its bits much faster than numpy does.
-        bits = _unpack_bits(old_container, table, key)
+        bits = int.from_bytes(records.unseal(old_container, table, key)[1:], "little")
+        if not 0 < bits < 1 << DOCUMENTS_PER_CONTAINER:
+            raise _make_corruption_error(table, key)
         for offset in removed_offsets:
             bits &= ~(1 << offset)
         for offset in added_offsets:
@@ -369,17 +371,6 @@ def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
     mask = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
     mask[unpack_container(container, table, key)] = True
     return mask
-
-
-def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
-    """Return the document offsets in a container of bits as the set bits of an integer.
-
-    Raises CorruptionError if the container is damaged or empty.
-    """
-    bits = int.from_bytes(records.unseal(container, table, key)[1:], "little")
-    if not 0 < bits < 1 << DOCUMENTS_PER_CONTAINER:
-        raise _make_corruption_error(table, key)
-    return bits
 
 
 def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[int]:

@@ -20,7 +20,6 @@ from ...retrieval.dense_search import compute_cosines
 from ...retrieval.evidence_sentence import select_best_assertions
 from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.ordered_addresses import sort_nodes
-from ...structures.documents.documents import DocumentRecord
 from ...structures.forest.forest import USER, Forest
 from ...structures.read_requests import ReadRequest, Vector
 from ...structures.state import State
@@ -118,9 +117,10 @@ class RelationChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:
-            chunk = _find_chunk_by_offset(state, documents[relation.document], relation.start)
-            if chunk is not None:
-                chunk_relations.setdefault(chunk, relation.relation)
+            chunk_ids = list(documents[relation.document].chunk_ids())
+            index = bisect_right(chunk_ids, relation.start, key=lambda chunk: state.chunks.get(chunk).start)
+            if index:  # otherwise no chunk starts at or before the offset, as in a document with edges and no text
+                chunk_relations.setdefault(chunk_ids[index - 1], relation.relation)
         cosines = compute_cosines(state, np.array(list(chunk_relations), np.uint64), self.vector)
         return {
             chunk: ScoredRelation(relation, cosine)
@@ -130,13 +130,3 @@ class RelationChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
     def list_chunks(self, answer: dict[int, ScoredRelation]) -> Iterable[int]:
         """Return the ids of the chunks in ``answer``, which are its keys."""
         return answer
-
-
-def _find_chunk_by_offset(state: State, record: DocumentRecord, offset: int) -> int | None:
-    """Return the id of the last chunk of a document that starts at or before a byte offset.
-
-    Returns None if no chunk does, as in a document that has only edges and no text.
-    """
-    chunk_ids = list(record.chunk_ids())
-    index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)
-    return chunk_ids[index - 1] if index else None
