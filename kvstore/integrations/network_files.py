@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -141,26 +142,20 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => grap
 """
 
 
-def _render_dot(network: EntityNetwork, title: str) -> str:
-    """Return the text of a file with the network in the DOT language of Graphviz."""
-
-    def iter_lines() -> Iterator[str]:
-        """Yield the lines of the DOT file."""
-        yield f"digraph {_quote_dot(title)} {{"
-        yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
-        for node in network.nodes:
-            yield f"  {_quote_dot(node.name)};"
-        for edge in network.edges:
-            style = "style=solid" if edge.is_solid else "style=dashed, dir=none"
-            weight = 3 if edge.is_solid else 1  # Graphviz draws heavier edges shorter, which keeps trees together
-            attributes = f"weight={weight}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
-            yield (
-                f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{style}, {attributes}, "
-                f"score={edge.score:g}];"
-            )
-        yield "}"
-
-    return "\n".join(iter_lines()) + "\n"
+def _iter_dot_lines(network: EntityNetwork, title: str) -> Iterator[str]:
+    """Yield the lines of a file with the network in the DOT language of Graphviz."""
+    yield f"digraph {_quote_dot(title)} {{"
+    yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
+    for node in network.nodes:
+        yield f"  {_quote_dot(node.name)};"
+    for edge in network.edges:
+        style = "style=solid" if edge.is_solid else "style=dashed, dir=none"
+        weight = 3 if edge.is_solid else 1  # Graphviz draws heavier edges shorter, which keeps trees together
+        attributes = f"weight={weight}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
+        yield (
+            f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{style}, {attributes}, score={edge.score:g}];"
+        )
+    yield "}"
 
 
 def _quote_dot(text: str) -> str:
@@ -178,71 +173,61 @@ _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
 )
 
 
-def _render_graphml(network: EntityNetwork, title: str) -> str:
-    """Return the text of a file with the network in GraphML."""
+def _iter_graphml_lines(network: EntityNetwork, title: str) -> Iterator[str]:
+    """Yield the lines of a file with the network in GraphML."""
     ids = {node.name: f"n{index}" for index, node in enumerate(network.nodes)}
-
-    def iter_lines() -> Iterator[str]:
-        """Yield the lines of the GraphML file."""
-        yield '<?xml version="1.0" encoding="UTF-8"?>'
-        yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
-        yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
-        yield '  <key id="distance" for="node" attr.name="distance" attr.type="int"/>'
-        for name, type_name, _ in _EDGE_ATTRIBUTES:
-            yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{type_name}"/>'
-        yield f'  <graph id="{escape_text(title)}" edgedefault="directed">'
-        for node in network.nodes:
-            attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
-            yield f'    <node id="{ids[node.name]}">{attributes}</node>'
-        for edge in network.edges:
-            # networkx rejects a graph with edges of both kinds; ``tree`` marks those with a direction.
-            attributes = "".join(
-                f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
-            )
-            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}">{attributes}</edge>'
-        yield "  </graph>"
-        yield "</graphml>"
-
-    return "\n".join(iter_lines()) + "\n"
-
-
-def _render_gexf(network: EntityNetwork, title: str) -> str:
-    """Return the text of a file with the network in GEXF 1.3, the format of Gephi."""
-    ids = {node.name: str(index) for index, node in enumerate(network.nodes)}
-
-    def iter_lines() -> Iterator[str]:
-        """Yield the lines of the GEXF file."""
-        yield '<?xml version="1.0" encoding="UTF-8"?>'
-        yield '<gexf xmlns="http://gexf.net/1.3" version="1.3">'
-        yield f"  <meta><creator>kvstore</creator><description>{escape_text(title)}</description></meta>"
-        yield '  <graph defaultedgetype="directed">'
-        yield '    <attributes class="node"><attribute id="distance" title="distance" type="integer"/></attributes>'
-        columns = "".join(
-            f'<attribute id="{name}" title="{name}" type="{"integer" if type_name == "int" else type_name}"/>'
-            for name, type_name, _ in _EDGE_ATTRIBUTES
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+    yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
+    yield '  <key id="distance" for="node" attr.name="distance" attr.type="int"/>'
+    for name, type_name, _ in _EDGE_ATTRIBUTES:
+        yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{type_name}"/>'
+    yield f'  <graph id="{escape_text(title)}" edgedefault="directed">'
+    for node in network.nodes:
+        attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
+        yield f'    <node id="{ids[node.name]}">{attributes}</node>'
+    for edge in network.edges:
+        # networkx rejects a graph with edges of both kinds; ``tree`` marks those with a direction.
+        attributes = "".join(
+            f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
         )
-        yield f'    <attributes class="edge">{columns}</attributes>'
-        yield "    <nodes>"
-        for node in network.nodes:
-            values = f'<attvalues><attvalue for="distance" value="{node.distance}"/></attvalues>'
-            yield f'      <node id="{ids[node.name]}" label="{escape_text(node.name)}">{values}</node>'
-        yield "    </nodes>"
-        yield "    <edges>"
-        for edge_index, edge in enumerate(network.edges):
-            edge_type = "directed" if edge.is_solid else "undirected"
-            endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{edge_type}"'
-            attributes = "".join(
-                f'<attvalue for="{name}" value="{escape_text(get_value(edge))}"/>'
-                for name, _, get_value in _EDGE_ATTRIBUTES
-            )
-            weight = f"{max(edge.score, 0.001):g}"  # programs ignore an edge of weight 0
-            edge_content = f"<attvalues>{attributes}</attvalues>"
-            yield f'      <edge id="{edge_index}" {endpoints} weight="{weight}">{edge_content}</edge>'
-        yield "    </edges>"
-        yield "  </graph>"
-        yield "</gexf>"
+        yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}">{attributes}</edge>'
+    yield "  </graph>"
+    yield "</graphml>"
 
-    return "\n".join(iter_lines()) + "\n"
+
+def _iter_gexf_lines(network: EntityNetwork, title: str) -> Iterator[str]:
+    """Yield the lines of a file with the network in GEXF 1.3, the format of Gephi."""
+    ids = {node.name: str(index) for index, node in enumerate(network.nodes)}
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield '<gexf xmlns="http://gexf.net/1.3" version="1.3">'
+    yield f"  <meta><creator>kvstore</creator><description>{escape_text(title)}</description></meta>"
+    yield '  <graph defaultedgetype="directed">'
+    yield '    <attributes class="node"><attribute id="distance" title="distance" type="integer"/></attributes>'
+    columns = "".join(
+        f'<attribute id="{name}" title="{name}" type="{"integer" if type_name == "int" else type_name}"/>'
+        for name, type_name, _ in _EDGE_ATTRIBUTES
+    )
+    yield f'    <attributes class="edge">{columns}</attributes>'
+    yield "    <nodes>"
+    for node in network.nodes:
+        values = f'<attvalues><attvalue for="distance" value="{node.distance}"/></attvalues>'
+        yield f'      <node id="{ids[node.name]}" label="{escape_text(node.name)}">{values}</node>'
+    yield "    </nodes>"
+    yield "    <edges>"
+    for edge_index, edge in enumerate(network.edges):
+        edge_type = "directed" if edge.is_solid else "undirected"
+        endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{edge_type}"'
+        attributes = "".join(
+            f'<attvalue for="{name}" value="{escape_text(get_value(edge))}"/>'
+            for name, _, get_value in _EDGE_ATTRIBUTES
+        )
+        weight = f"{max(edge.score, 0.001):g}"  # programs ignore an edge of weight 0
+        edge_content = f"<attvalues>{attributes}</attvalues>"
+        yield f'      <edge id="{edge_index}" {endpoints} weight="{weight}">{edge_content}</edge>'
+    yield "    </edges>"
+    yield "  </graph>"
+    yield "</gexf>"
 
 
 def _render_json(network: EntityNetwork, title: str) -> str:
@@ -270,12 +255,17 @@ def _render_json(network: EntityNetwork, title: str) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
+def _join_lines(iter_lines: Callable[[EntityNetwork, str], Iterator[str]], network: EntityNetwork, title: str) -> str:
+    """Return the text of a file with the lines that ``iter_lines`` yields for a network and its title."""
+    return "\n".join(iter_lines(network, title)) + "\n"
+
+
 #: Every format by file extension.
 FORMATS: dict[str, Callable[[EntityNetwork, str], str]] = {
     "svg": _render_svg,
     "html": _render_html,
-    "dot": _render_dot,
-    "graphml": _render_graphml,
-    "gexf": _render_gexf,
+    "dot": partial(_join_lines, _iter_dot_lines),
+    "graphml": partial(_join_lines, _iter_graphml_lines),
+    "gexf": partial(_join_lines, _iter_gexf_lines),
     "json": _render_json,
 }
