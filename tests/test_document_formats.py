@@ -1745,11 +1745,30 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "source", "text"),
+    [
+        ("a.rst", "a. one\nb. two\n\n(i) three\n\n(ii) four\n", "- a. one\n- b. two\n- (i) three\n- (ii) four\n"),
+        ("a.rst", "c) tea\n\n   i. green\n   ii. black\n\n3. three\n#. four\n",
+         "- c) tea\n  - i. green\n  - ii. black\n3. three\n4. four\n"),
+        ("a.adoc", "= T\n\n[start=7]\n. seven\n. eight\n\ntext\n\n[%reversed, start = \"3\"]\n.Steps\n. three\n\nx\n\n. one\n",
+         "# T\n\n7. seven\n8. eight\n\ntext\n\nSteps\n\n3. three\n\nx\n\n1. one\n"),
+        ("a.adoc", "[start=999999999999]\n. one\n", "1. one\n"),
+        ("a.adoc", "[start=7]\n* one\n", "- one\n"),
+        ("a.org", "1. [@7] seven\n2. [X] eight\n   1. inner\n3. nine\n\ntext\n\n1. one\n2. two\n",
+         "7. seven\n8. eight\n   1. inner\n9. nine\n\ntext\n\n1. one\n2. two\n"),
+        ("a.org", "7. [@7] [ ] seven\n8. eight\n", "7. seven\n8. eight\n"),  # as Emacs writes it
+    ],
+)  # fmt: skip
+def test_items_have_the_numbers_and_letters_that_their_markup_states(name: str, source: str, text: str) -> None:
+    assert read_one(source, name).text == text
+
+
+@pytest.mark.parametrize(
     ("markup", "text"),
     [
         ("\\documentclass{article}\n\\newcommand{\\x}[1]{\\emph{#1}!}\n\\title{T\\thanks{No.}}\\author{A \\and B}\n\\begin{document}\\maketitle\n\\section{One}\\label{a}\n"
          "A \\x{b} caf\\'e---5\\%, ``so'' \\texttt{c} $x^2$~\\cite{k}\\footnote{Small.}. % gone\n\n\\begin{abstract}In short.\\end{abstract}\\end{document}",
-         "# T\n\n## One\n\nA *b*! café—5%, “so” `c` $x^2$ [1].\n\n## Abstract\n\nIn short.\n\n[1] Small.\n"),
+         "# T\n\n## 1 One\n\nA *b*! café—5%, “so” `c` $x^2$ [1].\n\n## Abstract\n\nIn short.\n\n[1] Small.\n"),
         ("\\begin{longtable}{lS}\\caption{Peat}\\\\ Site & {Depth}\\\\ \\endfirsthead Site & {Depth}\\\\ \\endhead Moss & 3.4\\\\"
          "\\end{longtable}\\SI{3.4}{\\kilo\\metre}, \\unit{\\gram\\per\\cubic\\centi\\metre}.",
          "Peat\n\n| Site | Depth |\n| --- | --- |\n| Moss | 3.4 |\n\n3.4 km, g/cm³.\n"),
@@ -1781,6 +1800,51 @@ def test_a_list_item_keeps_the_number_that_its_source_states() -> None:
 def test_letters_after_z_are_aa_and_ab_in_html() -> None:
     page = '<p>Rinse the pot.</p><ol type="A" start="27"><li>one</li><li>two</li></ol>'
     assert read_one(page, "a.html").text == "Rinse the pot.\n\n- AA. one\n- AB. two\n"
+
+
+SECTIONS = r"""
+\section*{Preface}\section{Peat}\subsection{Depth}\subsubsection{Cores}\paragraph{Wet}\subsection{3 sites}
+\section[Short]{2 Moss}\appendix\section{Data}\subsection{Tables}
+"""
+
+
+def read_sections(document_class: str, body: str, preamble: str = "") -> list[str]:
+    source = f"\\documentclass[11pt]{{{document_class}}}{preamble}\\begin{{document}}{body}\\end{{document}}"
+    (text,) = (document.text for document in read_all(source, "a.tex") if isinstance(document, RawDocument))
+    return [heading.lstrip("# ") for heading in list_headings(text)]
+
+
+def test_sections_of_latex_have_the_numbers_that_are_printed() -> None:
+    assert read_sections("article", SECTIONS) == [
+        "Preface", "1 Peat", "1.1 Depth", "1.1.1 Cores", "Wet", "1.2 3 sites", "2 Moss", "A Data", "A.1 Tables"
+    ]  # fmt: skip
+    book = (
+        r"\frontmatter\chapter{Thanks}\mainmatter\part{Land}\chapter{Peat}\section{Depth}\subsection{Cores}"
+        r"\subsubsection{Wet}\chapter{Moss}\section{Green}\appendix\chapter{Data}\section{Tables}"
+        r"\backmatter\chapter{Index}"
+    )
+    assert read_sections("book", book) == [
+        "Thanks", "Land", "1 Peat", "1.1 Depth", "1.1.1 Cores", "Wet", "2 Moss", "2.1 Green", "A Data", "A.1 Tables",
+        "Index",
+    ]  # fmt: skip
+    appendices = r"\section{Peat}\begin{appendices}\section{Data}\end{appendices}"
+    assert read_sections("scrartcl", appendices) == ["1 Peat", "A Data"]
+
+
+@pytest.mark.parametrize(
+    ("document_class", "preamble", "body"),
+    [
+        ("IEEEtran", "", ""),  # Roman numbers
+        ("article", r"\setcounter{secnumdepth}{0}", ""),
+        ("article", r"\renewcommand{\thesection}{\Roman{section}}", ""),
+        ("article", r"\renewcommand\thesubsection{\alph{subsection}}", ""),
+        ("article", "", r"\input{introduction}"),  # which can have sections
+    ],
+)
+def test_sections_of_latex_whose_numbers_are_uncertain_have_none(document_class: str, preamble: str, body: str) -> None:
+    sections = r"\section{Peat}\subsection{Depth}"
+    assert read_sections(document_class, body + sections, preamble) == ["Peat", "Depth"]
+    assert list_headings(read_one(sections, "a.tex").text) == ["## Peat", "### Depth"]  # a part of a document
 
 
 def test_latex_includes_nothing_and_ends() -> None:
@@ -1901,6 +1965,17 @@ def test_a_rule_of_a_series_names_its_months_and_the_positions_of_its_days() -> 
     ):
         calendar = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nRRULE:FREQ={rule}\nEND:VEVENT\nEND:VCALENDAR\n"
         assert read_one(calendar, "a.ics").text == f"Appointment: x\nRepeats: {text}\n"
+
+
+def test_the_excluded_days_of_a_series_are_named() -> None:
+    calendar = (
+        "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Choir\nDTSTART;TZID=Europe/Berlin:20260302T180000\n"
+        "RRULE:FREQ=WEEKLY;BYDAY=MO\nEXDATE;TZID=Europe/Berlin:20260309T180000,20260316T180000\n"
+        "EXDATE;VALUE=DATE:20260309\nEXDATE:x\nEND:VEVENT\nEND:VCALENDAR\n"
+    )
+    assert (
+        "Repeats: every week on Monday\nExcept: Monday, 9 March 2026 (2026-03-09), Monday, 16 March 2026 (2026-03-16)\n"
+    ) in read_one(calendar, "a.ics").text
 
 
 def test_an_invalid_or_empty_calendar_is_refused() -> None:

@@ -66,6 +66,7 @@ _TABLE_PATTERN = re.compile(r"([|,:!])===+$")  # |===
 _ITEM_PATTERN = re.compile(
     r"\s*(?P<marker>\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)"  # ** green tea
 )
+_START_PATTERN = re.compile(r"start\s*=\s*[\"']?(\d{1,8})[\"']?")  # start=7
 _TERM_PATTERN = re.compile(r"\s*(?P<term>\S.*?)(?::{2,4}|;;)(?:\s+(?P<definition>.*))?$")  # tea:: a drink
 _ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")  # NOTE: wait
 _ADMONITION_LABELS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
@@ -214,7 +215,7 @@ class _AsciiDocParser:
         if line in ("'''", "<<<", "---", "***"):  # a rule or a page break
             return start + 1
         if _ITEM_PATTERN.match(line):
-            return self._parse_list(lines, start, depth, blocks)
+            return self._parse_list(lines, start, depth, blocks, attributes)
         if _TERM_PATTERN.match(line) and "://" not in line.split("::")[0]:  # "pump:: a machine", and no URL before ::
             return self._parse_definition_list(lines, start, depth, blocks)
         return self._parse_paragraph(lines, start, attributes, blocks, is_attached)
@@ -308,16 +309,25 @@ class _AsciiDocParser:
             blocks += inner_blocks
         return end + 1
 
-    def _parse_list(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+    def _parse_list(
+        self,
+        lines: Sequence[str],
+        index: int,
+        depth: int,
+        blocks: list[MarkdownBlock],
+        attributes: Sequence[str] = (),
+    ) -> int:
         """Append the list whose first item is at line ``index`` to ``blocks``; return the index of the line after it.
 
         Items with the same marker belong to the list. An item with a marker that no enclosing list has begins an inner
-        list. An item keeps its number if that is higher than those before it.
+        list. An item keeps its number if that is higher than those before it. The ``attributes`` of the list can have
+        the number of the first item, as in ``start=7``.
         """
         list_marker = _get_item_marker(lines, index)
         is_bulleted = list_marker[0] in "*-"
         items: list[ListItem] = []
-        number = 0
+        starts = (match for match in map(_START_PATTERN.fullmatch, attributes) if match is not None)
+        number = next((int(match[1]) - 1 for match in starts), 0)
         self._open_markers.append(list_marker)
         item_start = index
         while _get_item_marker(lines, item_start) == list_marker:

@@ -10,8 +10,8 @@ the description; days have weekday and month names and the ISO 8601 date.
 
 Metadata are ``type``, ``start``, ``end`` (or ``due``; ISO 8601), ``location``, ``organizer``, ``attendees``,
 ``categories``, ``status`` and ``calendar``. Times are in the time zone that the file names. A series is described by
-its rule and is not expanded. Alarms, time zones and free/busy times are dropped. A file without an entry is a
-ReaderError.
+its rule and its excluded days, and is not expanded. Alarms, time zones and free/busy times are dropped. A file without
+an entry is a ReaderError.
 
 Source: RFC 5545 (iCalendar), 3.6 and 3.8.
 """
@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import BinaryIO
 
@@ -95,6 +96,7 @@ def _build_document(
         "Repeats": "; ".join(
             filter(None, (_describe_rule(property.value) for property in entry.list_properties("RRULE")))
         ),
+        "Except": ", ".join(_list_excluded_days(entry)),
         "Where": location,
         "Organizer": organizer,
         "With": ", ".join(attendees),
@@ -222,6 +224,16 @@ def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, 
     if end.day_text != start.day_text:
         return {"When": start.text, "Until": end.text}
     return {"When": f"{start.day_text} {start.time_text} to {end.time_text} {end.zone}".rstrip()}
+
+
+def _list_excluded_days(entry: Component) -> list[str]:
+    """Return the days on which a series does not take place (RFC 5545, 3.8.5.1), without invalid ones."""
+    times = (
+        _parse_time(replace(property, value=value))
+        for property in entry.list_properties("EXDATE")
+        for value in property.value.split(",")
+    )
+    return list(dict.fromkeys(time.day_text for time in times if time is not None))
 
 
 def _describe_rule(rule: str) -> str:

@@ -31,6 +31,7 @@ from .latex_commands import (
     VERBATIM_ENVIRONMENTS,
 )
 from .latex_macros import TOKEN_PATTERN, LatexCursor, MacroTable
+from .latex_numbering import SectionNumbering
 from .latex_parts import (
     ENVIRONMENT_PATTERN,
     convert_ascii_punctuation,
@@ -42,6 +43,7 @@ from .latex_parts import (
     split_rows,
     split_slide_title,
 )
+from .list_nesting import label_line
 from .markdown_blocks import (
     InlineBuilder,
     ListItem,
@@ -70,7 +72,8 @@ _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,2
 
 class LatexConverter(MacroTable):
     """The converter of one file.
-    ``title`` and ``meta`` come from its commands; ``included_files`` lists the files it includes.
+    ``title`` and ``meta`` come from its commands; ``included_files`` lists the files it includes. ``numbering`` makes
+    the numbers of its sections.
     ``unclosed_environments`` has the names of environments that begin and never end.
     """
 
@@ -80,6 +83,7 @@ class LatexConverter(MacroTable):
         self.title = ""
         self.meta: dict[str, JSON] = {}
         self.included_files: list[str] = []
+        self.numbering = SectionNumbering("", "")
         self._footnotes: list[str] = []  # in the order of their numbers
         self._text = text
         opened_names = set(re.findall(rf"\\begin{ENVIRONMENT_PATTERN.pattern}", text))
@@ -91,8 +95,9 @@ class LatexConverter(MacroTable):
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
         if begin >= 0:
-            _FragmentConverter(self, self._text[:begin], depth=0).parse_blocks()  # for its definitions and the title
             body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
+            self.numbering = SectionNumbering(self._text[:begin], body)
+            _FragmentConverter(self, self._text[:begin], depth=0).parse_blocks()  # for its definitions and the title
         blocks = _FragmentConverter(self, body, depth=0).parse_blocks()
         if self.title:
             blocks = [make_heading(1, self.title), *blocks]
@@ -220,7 +225,9 @@ class _FragmentConverter(LatexCursor):
         elif name in ("title", "author", "date"):
             self._store_metadata(name)
         elif name.rstrip("*") in SECTION_LEVELS:
-            self._add_section_heading(SECTION_LEVELS[name.rstrip("*")])
+            self._add_section_heading(name)
+        elif name in ("appendix", "frontmatter", "mainmatter", "backmatter"):
+            self._source.numbering.process_command(name)
         elif name in ("footnote", "footnotetext", "thanks", "endnote"):
             self._add_footnote()
         elif name in ("caption", "caption*", "subcaption", "captionof"):
@@ -242,12 +249,13 @@ class _FragmentConverter(LatexCursor):
         else:
             self._handle_inline_command(name)
 
-    def _add_section_heading(self, level: int) -> None:
-        """Read the arguments of a section command, and add a heading with the title, unless it is empty."""
+    def _add_section_heading(self, name: str) -> None:
+        """Read the arguments of the section command ``name``, and add a heading with its number and title, if any."""
         self._read_option()  # the short title
         title = self._source.render_line(self._read_argument(), self._depth)
+        number = self._source.numbering.number_section(name)
         if title:
-            self._add_blocks(make_heading(level, title))
+            self._add_blocks(make_heading(SECTION_LEVELS[name.rstrip("*")], label_line(number, title)))
 
     def _add_footnote(self) -> None:
         """Read the arguments of a footnote command, and add a reference to the footnote.
@@ -465,6 +473,9 @@ class _FragmentConverter(LatexCursor):
         elif name == "abstract":
             blocks = self._parse_inner(body)
             self._add_blocks(*([make_heading(2, "Abstract"), *blocks] if blocks else []))
+        elif name == "appendices":
+            self._source.numbering.process_command("appendix")
+            self._add_blocks(*self._parse_inner(body))
         elif name == "frame":
             title, body = split_slide_title(body)
             if title is not None:

@@ -47,9 +47,10 @@ _KEYWORD_PATTERN = re.compile(r"\s*#\+(?P<name>[\w-]+):[ \t]*(?P<value>.*)$")  #
 _BEGIN_PATTERN = re.compile(r"\s*#\+begin_(?P<type>\S+)(?:[ \t]+(?P<language>\S+))?.*$", re.I)  # #+begin_src python
 _DRAWER_PATTERN = re.compile(r"\s*:[\w-]+:\s*$")  # :PROPERTIES:
 _PLAN_PATTERN = re.compile(r"\s*(?:DEADLINE|SCHEDULED|CLOSED): *[<\[]")  # SCHEDULED: <2020-01-31>
-#: A list item, perhaps with a checkbox: ``- [X] tea``, ``1. tea``.
+#: A list item, perhaps with a number that replaces that of its marker, or a checkbox: ``1. [@7] tea``, ``- [X] tea``.
 _ITEM_PATTERN = re.compile(
-    r"(?P<indent>\s*)(?P<marker>[-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)(?:\[[ Xx-]\] +)?"
+    r"(?P<indent>\s*)(?P<marker>[-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)"
+    r"(?:\[@(?P<number>\d{1,8})\](?: +|$))?(?:\[[ Xx-]\] +)?"
 )
 _NUMBER_PATTERN = re.compile(r"\d")
 _TABLE_PATTERN = re.compile(r"\s*\|")
@@ -97,6 +98,8 @@ class _OrgParser:
         self.title = ""
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []
+        # The difference between the printed numbers and those of the markers after an item such as [@7], by indent.
+        self._number_shifts: dict[int, int] = {}
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
         """Return the Markdown blocks of the lines of a file (``depth`` 0) or of a block in it."""
@@ -203,7 +206,14 @@ class _OrgParser:
             end += 1
         text = " ".join([lines[start][item.end() :], *map(str.strip, lines[start + 1 : end])]).strip()
         text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()  # between a term and its definition
-        marker = f"{item['marker'][:-1]}." if _NUMBER_PATTERN.match(item["marker"]) else "-"
+        marker = "-"
+        if _NUMBER_PATTERN.match(item["marker"]):
+            number = int(item["marker"][:-1])
+            if number == 1:  # the beginning of a list
+                self._number_shifts.pop(indent, None)
+            if item["number"]:
+                self._number_shifts[indent] = int(item["number"]) - number
+            marker = f"{number + self._number_shifts.get(indent, 0)}."
         if text:
             # Two columns of indentation are a level.
             builder.add_item(min(indent // 2, _MAX_DEPTH), marker, [MarkdownBlock("paragraph", _render_inline(text))])

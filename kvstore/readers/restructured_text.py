@@ -35,6 +35,7 @@ from .markdown_blocks import (
     make_paragraph,
     make_quote,
     make_table,
+    prepend_label,
     prepend_term,
     render_one_line,
 )
@@ -285,7 +286,8 @@ class _RestructuredTextParser:
         """Parse the list at ``lines[start]``, and return it with the index of the line after it.
 
         ``pattern`` matches the beginnings of its items: bullets, enumerators, fields or command options. Fields and
-        options become items ``term: definition``. An item keeps its number if that is higher than those before it.
+        options become items ``term: definition``. An item keeps its number if that is higher than those before it, and
+        its letter or Roman number.
         """
         items: list[tuple[str, list[MarkdownBlock]]] = []
         number = 0
@@ -305,7 +307,9 @@ class _RestructuredTextParser:
             blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
             enumerator = match[0].strip("(). ") if pattern is _ENUMERATOR_PATTERN else ""
             number = max(number + 1, int(enumerator) if enumerator.isdecimal() else 0)
-            marker = f"{number}." if enumerator else "-"
+            if enumerator.isalpha():  # letters and Roman numbers, which Markdown does not have
+                blocks = prepend_label(match[0].strip(), blocks)
+            marker = f"{number}." if enumerator and not enumerator.isalpha() else "-"
             items.append((marker, prepend_term(term, blocks) or [MarkdownBlock("paragraph", "")]))
             start = end
         return make_list(items), start
