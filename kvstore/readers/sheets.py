@@ -60,7 +60,7 @@ class SheetRow(NamedTuple):
 Sheets = Mapping[str, Iterator[SheetRow]]
 
 
-class _Row(NamedTuple):
+class _NonblankRow(NamedTuple):
     """A row of a sheet that is not empty, with its number. ``spans`` is that of :class:`SheetRow`."""
 
     number: int
@@ -117,7 +117,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     yield from iter_row_documents(padded_rows, origin, options)
 
 
-def _convert_table(rows: list[_Row]) -> Iterator[MarkdownBlock]:
+def _convert_table(rows: list[_NonblankRow]) -> Iterator[MarkdownBlock]:
     """Yield the blocks of a table of a sheet: the form and the titles above it, the table, and the notes below it."""
     cell_rows = [row.cells for row in rows]
     num_form_rows = _count_form_rows(cell_rows)
@@ -136,7 +136,7 @@ def _convert_table(rows: list[_Row]) -> Iterator[MarkdownBlock]:
         yield make_paragraph(collapse_whitespace(row.cells[0]))
 
 
-def _join_header_rows(rows: list[_Row]) -> list[_Row]:
+def _join_header_rows(rows: list[_NonblankRow]) -> list[_NonblankRow]:
     """Return the rows of a table, of which the first two become one if the second divides groups of the first."""
     if len(rows) < 3 or not _has_groups(rows[0], rows[1]):
         return rows
@@ -146,10 +146,10 @@ def _join_header_rows(rows: list[_Row]) -> list[_Row]:
         upper_texts[column : column + width] = [upper_texts[column]] * min(width, len(names.cells) - column)
     columns = zip_longest(upper_texts, names.cells, fillvalue="")
     header = [" / ".join(dict.fromkeys(filter(None, texts))) for texts in columns]
-    return [_Row(names.number, header, {}), *rows[2:]]
+    return [_NonblankRow(names.number, header, {}), *rows[2:]]
 
 
-def _has_groups(row: _Row, next_row: _Row) -> bool:
+def _has_groups(row: _NonblankRow, next_row: _NonblankRow) -> bool:
     """True if the wide cells of a row are groups of columns, whose names are in the next row.
 
     The next row has a text below each column of a group. In every other column, only one of the rows has a text, or
@@ -174,14 +174,14 @@ def _has_groups(row: _Row, next_row: _Row) -> bool:
     return has_groups and has_other_text and not grouped_columns
 
 
-def _split_tables(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+def _split_tables(rows: Sequence[_NonblankRow]) -> Iterator[list[_NonblankRow]]:
     """Yield the rows of each table of a sheet.
 
     After an empty row, a title begins a new table: a row of one cell, above a header of several cells without digits.
     """
-    table: list[_Row] = []
+    table: list[_NonblankRow] = []
     previous_number = 0
-    no_row = _Row(0, [], {})
+    no_row = _NonblankRow(0, [], {})
     for row, next_row in zip(rows, [*rows[1:], no_row], strict=False):
         if table and row.number > previous_number + 1:  # after an empty row
             is_title = sum(map(bool, row.cells)) == 1 and sum(map(bool, next_row.cells)) > 1
@@ -243,7 +243,7 @@ def _pair_labels(cells: Sequence[str]) -> list[str]:
     return [" ".join(pair) for pair in pairs] if has_value else []
 
 
-def _count_notes(rows: Sequence[_Row]) -> int:
+def _count_notes(rows: Sequence[_NonblankRow]) -> int:
     """Return the number of notes at the end of a table, which begins with its header; 0 if there are none.
 
     A note, such as ``Signed by Ada``, is a row with several words in its first cell alone. Notes come after an empty
@@ -283,7 +283,7 @@ def _open_workbook(
     return xlsx.open_workbook(stream, origin.name, is_formatted=is_formatted, includes_hidden=includes_hidden)
 
 
-def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_Row]:
+def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_NonblankRow]:
     """Yield the nonempty rows of a sheet, without trailing empty cells and cells beyond ``_MAX_COLUMNS``.
 
     The text of a cell that is merged with cells below it is repeated in each of their rows that has another text.
@@ -307,7 +307,7 @@ def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_R
         if not cells:
             continue
         if not spans and not merged_cells:  # the common case
-            yield _Row(number, cells, spans)
+            yield _NonblankRow(number, cells, spans)
             continue
         for column, (last_row, text) in list(merged_cells.items()):
             if number > last_row or num_repeated_characters > _MAX_REPEATED_CHARACTERS:
@@ -320,4 +320,4 @@ def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_R
         for column, (num_rows, _) in spans.items():
             if num_rows > 1:
                 merged_cells[column] = number + num_rows - 1, cells[column]
-        yield _Row(number, cells, spans)
+        yield _NonblankRow(number, cells, spans)
