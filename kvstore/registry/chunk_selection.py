@@ -135,14 +135,10 @@ def _score_confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats
 
 
 def _score_by_digest(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    """Return a pseudorandom score from 0 to 1 for each chunk, computed from a digest of its text."""
-
-    def compute_score(text: str) -> float:
-        """Return a pseudorandom number from 0 to 1 that depends only on the text, so every machine gets the same."""
-        digest = hashlib.blake2b(text.encode(), digest_size=_SCORE_BYTES).digest()
-        return int.from_bytes(digest) / (1 << 8 * _SCORE_BYTES)
-
-    return np.array([compute_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])
+    """Return a pseudorandom score from 0 to 1 for each chunk, from a digest of its text; equal on every machine."""
+    texts = map(state.read_chunk_text, chunks.tolist())
+    digests = [hashlib.blake2b(text.encode(), digest_size=_SCORE_BYTES).digest() for text in texts]
+    return np.array([int.from_bytes(digest) / (1 << 8 * _SCORE_BYTES) for digest in digests])
 
 
 def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
