@@ -726,6 +726,29 @@ def test_a_list_of_changes_has_the_latest_version(
 
 
 @pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (
+            "What's new in 1.4?",
+            "[1.4.0] - 2026-03-04: Added: Tide tables for the northern harbors. [1]\n\n"
+            "[1.4.0] - 2026-03-04: Removed: The star chart. [2]",
+        ),
+        ("What was removed in Tern 1.4.0?", "[1.4.0] - 2026-03-04: Removed: The star chart. [1]"),
+        ("What changed in 1.7?", None),
+    ],
+)
+def test_the_changes_in_a_version_are_quoted(
+    reader: AnswerReader, tmp_path: Path, question: str, text: str | None
+) -> None:
+    changes = CHANGES.replace("\n\n## [1.3.2]", "\n### Removed\n- The star chart.\n\n## [1.3.2]")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("CHANGES.md", changes, format="markdown")
+        answer = store.ask(question)
+    assert (answer.outcome == "answered") == (text is not None), answer.text
+    assert text is None or answer.text == text
+
+
+@pytest.mark.parametrize(
     ("question", "number"),
     [
         ("When was version 2.3.4 released?", "2.3.4"),

@@ -205,13 +205,21 @@ class Asker:
     def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
         """Return the evidence for a question from ``strategy``.
 
-        Instead, it is from the section that the question names by its number, or an overview if the question asks for a
-        summary. There is neither if ``clauses`` name a strategy, and no overview if ``strategy`` answers overview
-        questions itself, or if the subject of the summary is unknown.
+        Instead, it is from the section that the question names by its number or version, or an overview if the question
+        asks for a summary. There is neither if ``clauses`` name a strategy, and no overview if ``strategy`` answers
+        overview questions itself, or if the subject of the summary is unknown.
         """
         if clauses.get("using") is None:
-            from .numbered_sections import find_section_reference
+            from .numbered_sections import find_section_reference, parse_changes_request
 
+            changes_request = parse_changes_request(query.question)
+            if changes_request is not None:
+                from .section_evidence import retrieve_changes
+
+                hits = self.retrieve_evidence(strategy, query).hits
+                section_evidence = retrieve_changes(hits, changes_request, query)
+                if section_evidence is not None:
+                    return section_evidence
             reference = find_section_reference(query.question, query.state.main_language)
             if reference is not None:
                 from .section_evidence import retrieve_section

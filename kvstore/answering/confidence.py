@@ -66,6 +66,7 @@ from .numbered_sections import (
     find_section_reference,
     is_section_mentioned,
     mentions_thing,
+    parse_changes_request,
 )
 from .passages import iter_spans
 from .question_form import find_topic
@@ -356,6 +357,9 @@ def _find_missing_numbers(question: str, texts: Sequence[str]) -> list[str]:
     """
     numbers = [number for number in find_reference_numbers(question) if not _ISO_DATE_PATTERN.fullmatch(number)]
     numbers += _SHORT_VERSION_PATTERN.findall(question)
+    changes_request = parse_changes_request(question)
+    if changes_request is not None:
+        numbers.append(changes_request.version)
     if not numbers:
         return []
     content = fold_text("\n".join(texts))

@@ -139,6 +139,13 @@ _LINE_HEADING_PATTERN = compile_lazily(r"[^\n.:]{1,80}(?:[.:](?=\s)|(?=\n|\Z))\*
 _HEADING_LINES_PATTERN = compile_lazily(r"[^\n]*\n(?:[-=~^*]{3,}[ \t]*(?:\n|\Z))?\s*")
 #: The end of an item: a line that is not indented, after an empty line, or a heading.
 _ITEM_END_PATTERN = re.compile(rb"\n[ \t]*\n(?=\S)|\n(?=#)")
+#: A question for the changes in a version, or for a part of them.
+_CHANGES_PATTERN = compile_lazily(
+    r"\W*what(?:['’]s|\s+(?:are|has|have|is|was|were))?(?:\s+been|\s+the)?\s+"
+    r"(?:changed|changes|different|new|(?P<part>added|deprecated|fixed|removed))\s+(?:for|in|with)\s+"
+    r"(?:(?-i:[A-Z])[\w-]*\s+){0,2}(?:release\s+|version\s+)?v?(?P<version>\d+(?:\.\d+){1,5})\W*",
+    re.IGNORECASE,
+)
 #: The maximum number of lines with labels whose sections are listed.
 _MAX_LABELS = 2000
 #: The maximum size of a text whose lines are searched for labels, in bytes.
@@ -166,6 +173,15 @@ class SectionReference(NamedTuple):
     other_words: frozenset[str]
     document_words: frozenset[str]
     has_about: bool
+
+
+class ChangesRequest(NamedTuple):
+    """A version whose changes a question asks for. ``part`` is "added", "deprecated", "fixed" or "removed" if it asks
+    only for these changes, and otherwise empty.
+    """
+
+    version: str
+    part: str
 
 
 class NumberedSection(NamedTuple):
@@ -222,6 +238,16 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
         document_text = "" if document is None else document["words"]
     document_words = frozenset(segment_words(document_text)) & other_words
     return SectionReference(number, word, items, other_words, document_words, has_about=has_about)
+
+
+def parse_changes_request(question: str) -> ChangesRequest | None:
+    """Return the version whose changes a question asks for, and the part; None for any other question.
+
+    >>> parse_changes_request("What's new in Tern 2.4?"), parse_changes_request("what was removed in v2.4.0")
+    (ChangesRequest(version='2.4', part=''), ChangesRequest(version='2.4.0', part='removed'))
+    """
+    match = _CHANGES_PATTERN.fullmatch(question)
+    return None if match is None else ChangesRequest(match["version"], (match["part"] or "").lower())
 
 
 def is_section_mentioned(reference: SectionReference, headings: Iterable[str], texts: Iterable[str]) -> bool:
@@ -402,7 +428,7 @@ def _find_in_document(record: DocumentRecord, reference: SectionReference, query
             section.start,
         ),
     )
-    return None if section is None else _skip_heading(section, query.state)
+    return None if section is None else skip_heading(section, query.state)
 
 
 def _find_item(record: DocumentRecord, reference: SectionReference, query: Query) -> NumberedSection | None:
@@ -449,11 +475,11 @@ def _find_around_hit(hits: Sequence[Hit], reference: SectionReference, query: Qu
             if section.number and section.start <= hit.start < section.end
         ]
         if sections:
-            return _skip_heading(sections[-1], query.state)
+            return skip_heading(sections[-1], query.state)
     return None
 
 
-def _skip_heading(section: NumberedSection, state: State) -> NumberedSection:
+def skip_heading(section: NumberedSection, state: State) -> NumberedSection:
     """Return a section whose text begins after its heading, and after the line below it ("-----")."""
     if section.text_start > section.start:
         return section

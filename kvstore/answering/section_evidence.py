@@ -1,7 +1,8 @@
 """Evidence from the section that a question names or asks for, see :mod:`.numbered_sections`.
 
 In: the hits of a question. Out: a quotation of the section if the question asks for its content ("What does section 4.2
-say?"), or its chunks if the question asks for a fact ("Under section 4.2, who pays?").
+say?"), or its chunks if the question asks for a fact ("Under section 4.2, who pays?"). If the question asks what is new
+in a version, the section with this version in a list of changes is quoted.
 """
 
 from __future__ import annotations
@@ -16,22 +17,29 @@ import numpy.typing as npt
 from ..retrieval.cover import CoverSentence, build_composed_hit, collect_cover_sentences
 from ..retrieval.evidence import Evidence, Hit
 from ..retrieval.query import Query, evidence_of
+from ..structures.documents.documents import DocumentRecord
 from ..structures.ranking import best
 from ..structures.state import State
+from ..text.blocks import to_plain_text
 from ..text.words import segment_words
 from .excerpts import MAX_WORDS
 from .extractive import MAX_CHUNKS
 from .numbered_sections import (
     AMBIGUOUS_WORDS,
     SECTION,
+    ChangesRequest,
     NumberedSection,
     SectionReference,
     find_sections,
     list_section_chunks,
     list_topic_stems,
     remove_reference,
+    skip_heading,
 )
+from .snippets import parse_release
 
+#: The maximum number of words of an answer that quotes the changes in a version.
+_MAX_CHANGES_WORDS = 2 * MAX_WORDS
 #: The number of an item before its text, at the start of a line.
 _ITEM_NUMBER_PATTERN = re.compile(rb"(?:\A|\n)[ \t>]*(?:[-*+][ \t]+)?(\d{1,3}[.)])[ \t]+\Z")
 #: The maximum size of the start of a line up to the text of an item, in bytes.
@@ -64,6 +72,56 @@ def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Qu
     ranking = best(query.state, np.array(chunks, np.uint64), _count_stems(chunks, topics[0], query), MAX_CHUNKS)
     evidence = evidence_of(query, SECTION, ranking, "in the section that the question names", len(chunks))
     return replace(evidence, question=question)
+
+
+def retrieve_changes(hits: Sequence[Hit], request: ChangesRequest, query: Query) -> Evidence | None:
+    """Return evidence that quotes the requested section of a list of changes, or its requested part.
+
+    Each part, such as "Added", is quoted with the version and its date. Returns None if no document of ``hits`` has a
+    section with the version and its date, or if it lacks the part.
+    """
+    state = query.state
+    records = map(state.documents.find_by_key, dict.fromkeys(hit.document for hit in hits))
+    parts = next(filter(None, (_list_changes(record, request, state) for record in records if record is not None)), [])
+    quotations = [(part, sentences) for part in parts if (sentences := _list_sentences(part, state))]
+    if not quotations:
+        return None
+    with query.trace.step("quote section") as step:
+        max_words = _MAX_CHANGES_WORDS // len(quotations)
+        quoted_hits = [
+            _build_section_hit(part, _select_sentences(sentences, set(), max_words, query), rank, query)
+            for rank, (part, sentences) in enumerate(quotations, 1)
+        ]
+        step.detail = "; ".join(part.heading for part, _ in quotations)
+        step.count = sum(len(hit.spans) for hit in quoted_hits)
+    pool = sum(len(sentences) for _, sentences in quotations)
+    return Evidence(query.question, SECTION, quoted_hits, steps=query.trace.steps, pool=pool, is_overview=True)
+
+
+def _list_changes(record: DocumentRecord, request: ChangesRequest, state: State) -> list[NumberedSection]:
+    """Return the parts of the section with the requested version in a list of changes; all if none is requested.
+
+    The text above the first part is a part, too.
+    """
+    sections = state.documents.get_sections(record.id)
+    for index, section in enumerate(sections):
+        release = parse_release(to_plain_text(section.title).strip())
+        if release is None or release.version not in (request.version, f"{request.version}.0"):
+            continue
+        parts = [part for part in sections if part.parent == index]
+        end = min((part.start for part in parts), default=section.end)
+        changes = (
+            []
+            if request.part
+            else [NumberedSection(record, "", "", section.title, 0, section.start, section.start, end)]
+        )
+        changes += [
+            NumberedSection(record, "", "", f"{section.title}: {part.title}", 0, part.start, part.start, part.end)
+            for part in parts
+            if request.part in ("", part.title.lower())
+        ]
+        return [skip_heading(part, state) for part in changes]
+    return []
 
 
 def _count_stems(chunks: Sequence[int], stems: set[str], query: Query) -> npt.NDArray[np.float32]:
