@@ -1249,6 +1249,22 @@ def test_an_item_of_a_quoted_mail_is_shown_alone(reader: AnswerReader, tmp_path:
     assert first.text.endswith("wrote: the left end of the piano"), first.text
 
 
+def test_a_file_name_says_what_a_file_without_a_title_is_about(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "It costs {} euros a day and {} euros at night.\n\nThe crew locks the gate when it leaves.\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("crane-rules.txt", text.format(36, 20))
+        store.put("slip_rules.txt", text.format(24, 15))
+        store.put("statutes-2017.txt", "Supporting members pay 30 euros a year.\n\nActive members pay nothing.\n")
+        store.put("amendment-2023.txt", "Supporting members pay 45 euros a year.\n\nJunior members pay nothing.\n")
+        for question, amount in (
+            ("How much does the crane cost at night?", "20 euros"),
+            ("How much does the slip cost for a day?", "24 euros"),
+            ("How much do members pay under the amendment?", "45 euros"),
+        ):
+            answer = store.ask(question)
+            assert not answer.abstained and amount in answer.text.partition("[1]")[0], question
+
+
 def test_a_mail_in_a_quoted_mail_has_its_own_author(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "From: Ann Voss <ann@harbor.example>\nTo: Bo Lund <bo@harbor.example>\nSubject: Re: Re: crane\n"

@@ -156,7 +156,7 @@ class SnippetScorer:
             positions = self._select_likeliest(passages, candidates or list_candidates(passages), snippet_terms)
         texts = [get_snippet(passages, position).labeled_text for position in positions]
         titled_texts = [
-            ": ".join([*passages[passage_index].list_labels(index), text])
+            ": ".join([*self.list_labels(passages[passage_index], index), text])
             for (passage_index, index), text in zip(positions, texts, strict=True)
         ]
         similarities = self.compute_similarities(titled_texts)
@@ -187,6 +187,19 @@ class SnippetScorer:
         name = "" if field is None else field["name"]
         name_terms = list_terms(name, self.stem) if any(map(str.isalpha, name)) else []
         return bool(name_terms) and self.rarities.keys() >= set(name_terms)
+
+    def list_labels(self, passage: Passage, index: int) -> list[str]:
+        """Return the title, the headings and the caption of a passage above the snippet at ``index``.
+
+        The file name replaces a missing title if it has a word of the question that the snippet and its labels lack.
+        """
+        labels = passage.list_labels(index)
+        if not passage.title:
+            name = PurePosixPath(passage.document).stem.replace("-", " ").replace("_", " ")
+            text = " ".join([*labels, passage.snippets[index].labeled_text])
+            if self.list_question_terms(name) - self.list_question_terms(text):
+                return [name, *labels]
+        return labels
 
     def list_question_terms(self, text: str) -> set[str]:
         """Return the distinct terms of a text that the question has too."""

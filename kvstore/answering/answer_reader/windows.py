@@ -103,7 +103,7 @@ def select_windows(
         candidates, key=lambda position: (marked_rows.get(position) is None, -scores[position], position)
     ):
         passage_index, index = position
-        text, offset = _build_window_text(passages[passage_index], index, scorer.question, numbers)
+        text, offset = _build_window_text(passages[passage_index], index, scorer, numbers)
         window = Window(position, text, offset, candidates[position], is_ruled_out=position in marked_rows)
         marked_row = marked_rows.get(position)
         if marked_row is not None:
@@ -302,7 +302,9 @@ def _is_row(snippet: Snippet) -> bool:
     return bool(snippet.cell_text) or (snippet.kind == "table" and len(FIELD_PATTERN.findall(snippet.text)) > 1)
 
 
-def _build_window_text(passage: Passage, index: int, question: str, numbers: Collection[str]) -> tuple[str, int]:
+def _build_window_text(
+    passage: Passage, index: int, scorer: SnippetScorer, numbers: Collection[str]
+) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
     The title, the headings and a sentence to which the snippet refers precede it. A list that the snippet introduces
@@ -314,9 +316,10 @@ def _build_window_text(passage: Passage, index: int, question: str, numbers: Col
     snippet = snippets[index]
     if snippet.release is not None:
         return snippet.release.sentence, 0
+    labels = _phrase_release(scorer.list_labels(passage, index), scorer.question)
     name = PurePosixPath(passage.document).stem
-    document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
-    labels = [document_name, *_phrase_release(passage.list_labels(index), question)]
+    if not set(numbers).isdisjoint(find_reference_numbers(name)):
+        labels.insert(0, name)
     text_before = "".join(
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
