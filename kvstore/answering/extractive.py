@@ -191,11 +191,12 @@ class SnippetScorer:
     def list_labels(self, passage: Passage, index: int) -> list[str]:
         """Return the title, the headings and the caption of a passage above the snippet at ``index``.
 
-        The file name replaces a missing title if it has a word of the question that the snippet and its labels lack.
+        The file name replaces a missing title if it has a word of the question that the snippet and its labels lack. A
+        name of one word, such as ``phones``, is rather a kind of notes than the subject of each.
         """
         labels = passage.list_labels(index)
-        if not passage.title:
-            name = PurePosixPath(passage.document).stem.replace("-", " ").replace("_", " ")
+        name = PurePosixPath(passage.document).stem.replace("-", " ").replace("_", " ")
+        if not passage.title and " " in name:
             text = " ".join([*labels, passage.snippets[index].labeled_text])
             if self.list_question_terms(name) - self.list_question_terms(text):
                 return [name, *labels]

@@ -83,8 +83,8 @@ _ASKED_YEAR_PATTERN = compile_lazily(
     r"|eur\b|usd\b|gbp\b|people\b|percent\b|square\b))",
     re.IGNORECASE,
 )
-#: The name of a field or setting that is written with underscores or periods.
-_FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
+#: The name of a field or setting that is written with underscores or periods, but not a number.
+_FIELD_NAME_PATTERN = compile_lazily(r"\b(?![\d.]+[:= ])[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
 
 
 class AnswerCandidate(NamedTuple):
@@ -355,6 +355,9 @@ def _split_field_names(text: str, question: str) -> str:
     """Return a text with its field names as words: ``unit price: 5`` for ``unit_price: 5``. The length is the same.
 
     The answer reader was trained on sentences. A name that occurs in the question is not changed.
+
+    >>> _split_field_names("crane.unit_price: 5", ""), _split_field_names("Crane, 1,964.30: May", "")
+    ('crane unit price: 5', 'Crane, 1,964.30: May')
     """
 
     def split_name(match: re.Match[str]) -> str:

@@ -329,7 +329,7 @@ def _build_window_text(
         text_before += f"{snippets[index - 1].labeled_text} "
     text = _phrase_mail_field(_render_with_block(snippets, index))
     if snippet.kind == "table" and not snippet.cell_text:
-        text = _select_compared_cells(text, question)
+        text = _select_compared_cells(text, scorer.question)
     return text_before + text, len(text_before)
 
 
