@@ -497,6 +497,9 @@ def test_a_missing_reader_is_reported_once(
         ("What controls wages?", "Competition controls wages.", False),
         ("What limits the speed?", "The wind limits the speed.", False),
         ("What size is the mattress?", "A queen mattress.", False),
+        ("When was the dog sold?", "The dog was sold to a farmer.", True),
+        ("When was the dog sold?", "The dog was sold after the summer.", False),
+        ("On which day is the lesson?", "The lessons are on Tuesdays.", False),
     ],
 )
 def test_the_form_of_amounts_is_demanded(question: str, text: str, is_missing: bool) -> None:

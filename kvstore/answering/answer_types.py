@@ -86,7 +86,8 @@ _TYPE_PATTERNS = {
     "person": compile_lazily(_CAPITALIZED),
     "place": compile_lazily(rf"{_CAPITALIZED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
     "time": compile_lazily(
-        rf"\b(?:1\d|20)\d\d\b|\b(?:{_MONTHS}|{_DAYS}|century|years?|noon|midnight)\b|\b\d{{1,2}}:\d\d\b"
+        rf"\b(?:1\d|20)\d\ds?\b|\b(?:(?:{_MONTHS}) \d{{1,2}}|{_MONTHS}|{_DAYS}|century|years?|noon|midnight)\b"
+        r"|\b\d{1,2}:\d\d\b"
         r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2} ?[ap]\.?m\b|\b\d{1,2}[./]\d{1,2}[./]\d"
         rf"|{_AMOUNT} (?:{_TIME_UNITS})\b",
         re.IGNORECASE,
@@ -176,6 +177,21 @@ _TYPE_PATTERNS = {
         re.IGNORECASE,
     ),
 }
+
+#: A time in the broadest sense, which nearly all answers to "when" have: also a season, or a clause ("after lunch").
+_TIME_OR_EVENT_PATTERN = compile_lazily(
+    rf"\b(?:(?:{_MONTHS})\.? \d{{1,2}}|\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})|{_MONTHS}|{_DAYS})s?\b"
+    rf"|\b(?:{_TIME_UNITS})\b"
+    r"|\b\d{3,4}s?\b|['’]\d\ds?\b|\b\d{1,2}:\d\d\b|\b\d{1,2}(?:st|nd|rd|th|[ap]\.?m)\b|\b\d{1,2}[./]\d{1,2}[./]\d"
+    r"|\b(?:bce?|ad|ce|noon|midnight|today|tomorrow|yesterday|tonight|now|currently|recently|immediately|eventually|once"
+    r"|soon|later|early|late|never|always|annually|daily|weekly|monthly|yearly|twenties|thirties|forties|fifties|sixties"
+    r"|seventies|eighties|nineties|weekends?|spring|summer|autumn|winter|fall|christmas|easter|mornings?|afternoons?"
+    r"|evenings?|dawn|dusk|sunrise|sunset|era|ages|period|dynasty|season|holidays?|lunch|dinner|breakfast|birthday"
+    r"|anniversary|term|semester|quarter)\b"
+    r"|\b(?:before|after|until|till|since|during|throughout|when(?:ever)?|upon|as soon as|while|within|following|if"
+    r"|prior to|by the time|at the (?:beginning|start|end)(?: of)?)(?: the| an?)? [\w'’]+",
+    re.IGNORECASE,
+)
 
 
 def _build_noun_pattern(nouns: str) -> str:
@@ -332,8 +348,12 @@ class AnswerType:
     def is_missing_in(self, text: str) -> bool:
         """True if a text cannot answer: answers of this type have a form, such as digits, and the text lacks it.
 
-        Text of this form that is also in the question does not count.
+        Text of this form that is also in the question does not count. A clause can tell a time ("after lunch"): of the
+        questions for a time in the training data of the answer reader, 4 % of the right sentences lack such a form, and
+        22 % of the sentences nearest to near misses.
         """
+        if self.name == "time":
+            return not self._has_new_match(_TIME_OR_EVENT_PATTERN, text)
         return self.name in _REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:

@@ -245,11 +245,13 @@ class _CandidateEstimator:
         if snippet.cell_text and not (is_selected or self._has_asked_cell(snippet)):
             return True
         text = _render_with_block(passage.snippets, index)
+        text_with_labels = " ".join([passage.document, *passage.list_labels(index), text])
         if self._answer_type.name in FIXED_FORM_TYPES and self._name_words:
-            context = " ".join([passage.document, *passage.list_labels(index), text]).lower()
-            if not any(word in context for word in self._name_words):
+            lower_text = text_with_labels.lower()
+            if not any(word in lower_text for word in self._name_words):
                 return True
-        return self._answer_type.is_missing_in(text)
+        # A date in the title or the name of the file can date a sentence.
+        return self._answer_type.is_missing_in(text_with_labels if self._answer_type.name == "time" else text)
 
     def is_about_product(self, changes: Passage) -> bool:
         """True if a list of changes, of which ``changes`` is a part, is about the product that the question names.
