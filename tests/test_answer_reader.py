@@ -850,6 +850,17 @@ def test_a_row_in_another_part_of_the_table_of_a_hit_is_read(reader: AnswerReade
     assert "Schedules; Hobby: 20" in first_paragraph and "Members" not in first_paragraph, answer.text
 
 
+def test_a_question_names_a_row_as_it_is_written(reader: AnswerReader, tmp_path: Path) -> None:
+    rows = (
+        "| no_leader | No node leads for 60 s |\n| pg_disk | The volume is full |\n| lag_high | The replica is late |"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("alerts.md", f"# Runbook\n\n| Alert | Meaning |\n|---|---|\n{rows}\n", format="markdown")
+        answer = store.ask("What does pg_disk mean?")
+    assert answer.outcome == "answered", answer.text
+    assert "Alert: pg_disk; Meaning: The volume is full" in answer.text.split("\n\n")[0]
+
+
 MAIL = """From: Billing <billing@acme.example>
 Date: Tue, 5 Mar 2024 10:00:00 +0000
 Subject: Invoice 4711

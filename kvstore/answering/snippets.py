@@ -406,7 +406,9 @@ def split_table(block: PassageBlock, header_row: str | None = None) -> Iterator[
             if len(fields) == 2 and header and not any(header):  # each row has the name and the value of a property
                 fields = [f"{fields[0].removesuffix(':')}: {fields[1]}"]
             # If its first cell is empty, the header lists the things that the rows compare, and not the columns' names.
-            values = " ".join(cells).replace("_", " ") if header and header[0] else ""
+            named_cells = cells if header and header[0] else []
+            identifiers = [cell for cell in named_cells if "_" in cell]  # a question can name them as they are written
+            values = " ".join([*(cell.replace("_", " ") for cell in named_cells), *identifiers])
             empty_columns = [name for name, cell in zip_longest(names, cells) if name and not cell]
             yield Snippet(
                 start=offset,
