@@ -331,7 +331,7 @@ class _AsciiDocParser:
         self._open_markers.append(list_marker)
         item_start = index
         while _get_item_marker(lines, item_start) == list_marker:
-            written_number = lines[item_start].split()[0].strip("<.>")
+            written_number = lines[item_start].split(None, 1)[0].strip("<.>")
             number = max(number + 1, int(written_number) if written_number.isdecimal() else 0)
             item_blocks, index = self._parse_item(lines, item_start, depth)
             items.append(ListItem("-" if is_bulleted else f"{number}.", item_blocks))

@@ -60,7 +60,7 @@ class BlockBuilder:
         if self._code_lines:
             self.add_blocks()  # ends the code block
         number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
-        if label != "-" and blocks and blocks[0].kind == "paragraph":
+        if label != "-" and blocks and blocks[0].kind == "paragraph" and blocks[0].text.startswith(label[:1]):
             typed_label = make_paragraph(f"{label} ").text  # the author typed it although the list has it: 1\. tea
             if blocks[0].text.startswith(typed_label):
                 blocks = [make_paragraph(blocks[0].text.removeprefix(typed_label)), *blocks[1:]]
