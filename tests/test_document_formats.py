@@ -1827,6 +1827,8 @@ def test_sections_of_latex_have_the_numbers_that_are_printed() -> None:
         "Thanks", "Land", "1 Peat", "1.1 Depth", "1.1.1 Cores", "Wet", "2 Moss", "2.1 Green", "A Data", "A.1 Tables",
         "Index",
     ]  # fmt: skip
+    untitled = r"\documentclass{article}\begin{document}\section{Peat}\end{document}"
+    assert read_one(untitled, "a.tex").title == "Peat"
     appendices = r"\section{Peat}\begin{appendices}\section{Data}\end{appendices}"
     assert read_sections("scrartcl", appendices) == ["1 Peat", "A Data"]
 

@@ -65,9 +65,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     else:
         first_heading = next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)
         text = join_blocks(blocks) + "\n"
-        yield RawDocument(
-            origin.key, title=source.title or first_heading, text=text, meta=source.meta, format="markdown"
-        )
+        title = source.title or source.first_section or first_heading
+        yield RawDocument(origin.key, title=title, text=text, meta=source.meta, format="markdown")
     for _ in source.included_files:
         yield SkippedPart(origin.name, "parts in other files")
 

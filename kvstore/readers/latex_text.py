@@ -81,6 +81,7 @@ class LatexConverter(MacroTable):
         """Prepare the conversion of a LaTeX file to Markdown blocks; ``text`` is its source."""
         super().__init__()
         self.title = ""
+        self.first_section = ""  # the title of the first section, without its number
         self.meta: dict[str, JSON] = {}
         self.included_files: list[str] = []
         self.numbering = SectionNumbering("", "")
@@ -255,6 +256,7 @@ class _FragmentConverter(LatexCursor):
         title = self._source.render_line(self._read_argument(), self._depth)
         number = self._source.numbering.number_section(name)
         if title:
+            self._source.first_section = self._source.first_section or title
             self._add_blocks(make_heading(SECTION_LEVELS[name.rstrip("*")], label_line(number, title)))
 
     def _add_footnote(self) -> None:
