@@ -888,6 +888,16 @@ def test_the_sender_and_the_date_of_a_mail_answer_only_about_the_mail(
     assert answer.text.split("\n\n")[0].endswith(first_paragraph)
 
 
+@pytest.mark.parametrize(
+    "question", ["Who was copied on the mail about invoice 4711?", "To whom was invoice 4711 sent?"]
+)
+def test_the_sender_of_a_mail_is_no_recipient(reader: AnswerReader, tmp_path: Path, question: str) -> None:
+    (tmp_path / "invoice.eml").write_text(MAIL, encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "invoice.eml", workers=1)
+        assert "From:" not in store.ask(question).text
+
+
 def test_a_date_in_the_title_is_shown_with_the_sentence_that_it_dates(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Harbor board, 9 June 2026\n\n## Crane\n\nThe board sold the crane to the yard in Alder Street."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

@@ -1093,6 +1093,12 @@ def test_the_number_at_the_end_of_a_sentence_is_not_that_of_an_item(store: kvsto
     assert "schedule 4. [1] Claims expire" in store.ask("What does clause 7 say?").text
 
 
+def test_a_section_after_thousands_of_others_is_found(store: kvstore.Store) -> None:
+    rules = "".join(f"{number}. Guests leave room {number} clean.\n\n" for number in range(1, 3001))
+    store.put("rules", f"House rules\n\n{rules}", title="House rules")
+    assert "Guests leave room 2950 clean." in store.ask("What does rule 2950 of the house rules say?").text
+
+
 def test_a_long_run_of_section_signs_is_read_in_linear_time(store: kvstore.Store) -> None:
     store.put("lease", LEASE, title="Lease", format="markdown")
     for question in ("§" * 100_000, "What does section 4.2 say " + "say " * 50_000):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -320,3 +321,9 @@ def test_the_extreme_row_is_found_in_a_table_of_many_chunks(empty_store: kvstore
     empty_store.ingest(tmp_path / "boats.md")
     longest = max(range(300), key=lambda number: number * 37 % 301)
     assert f"Boat: Boat {longest};" in get_first_sentence(empty_store, "What is the longest boat?")
+
+
+def test_a_superlative_of_a_long_word_is_searched_in_linear_time() -> None:
+    start = time.perf_counter()
+    assert find_superlative("a" * 300_000, str) is None
+    assert time.perf_counter() - start < 10

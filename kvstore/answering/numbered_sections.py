@@ -147,7 +147,7 @@ _CHANGES_PATTERN = compile_lazily(
     re.IGNORECASE,
 )
 #: The maximum number of lines with labels whose sections are listed.
-_MAX_LABELS = 2000
+_MAX_LABELS = 10_000
 #: The maximum size of a text whose lines are searched for labels, in bytes.
 _MAX_TEXT_BYTES = 4_000_000
 #: The maximum number of chunks of a section that are read.
@@ -302,17 +302,18 @@ def _can_be_label(reference: SectionReference, number: str, word: str) -> bool:
 
     "appendix 4" is neither "Article 4" nor "4 Price". Roman numbers are equal to others.
     """
+    own_numbers, numbers = (number, _parse_roman(number)), (reference.number, _parse_roman(reference.number))
+    if number != reference.number and reference.number not in own_numbers and number not in numbers:
+        return False
     kind, own_kind = _SPECIAL_WORDS.get(reference.word), _SPECIAL_WORDS.get(word)
     is_bare = not word and (kind != "appendix" or number.isalpha())
     is_other_kind = kind != own_kind or (reference.word in _STEP_WORDS and word not in _STEP_WORDS)
-    if not number or (is_other_kind and not is_bare):
-        return False
-    return reference.number in (number, _parse_roman(number)) or number == _parse_roman(reference.number)
+    return bool(number) and (is_bare or not is_other_kind)
 
 
 def _parse_roman(number: str) -> str:
     """Return a Roman number below 40, in lower case, in digits; empty for any other text."""
-    match = _ROMAN_PATTERN.fullmatch(number)
+    match = _ROMAN_PATTERN.fullmatch(number) if number[:1] in ("i", "v", "x") else None
     if match is None:
         return ""
     units = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
@@ -570,13 +571,13 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
     distinct_numbers = set(numbers)
     characters = [match.start() for match in labels] + [len(text)]
     offsets = list(accumulate(len(text[start:end].encode()) for start, end in pairwise([0, *characters])))
+    ends = _find_ends(numbers)
     sections = []
     for index, (match, number) in enumerate(zip(labels, numbers, strict=True)):
         word = (match["word"] or "").lower()
         if not word and _list_neighbors(number).isdisjoint(distinct_numbers):
             continue
-        following_numbers = _list_following_numbers(number)
-        end = next((other for other in range(index + 1, len(labels)) if numbers[other] in following_numbers), -1)
+        end = ends[index]
         heading_match = _LINE_HEADING_PATTERN.match(text, match.end(), characters[end])
         # A line without text below it is no heading.
         has_heading = heading_match is not None and heading_match.end() < characters[end]
@@ -597,6 +598,21 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
             )
         )
     return sections
+
+
+def _find_ends(numbers: Sequence[str]) -> list[int]:
+    """Return for each number of a label the index of the next one that can follow it, or the number of labels.
+
+    >>> _find_ends(["4.1", "4.2", "7", "5", "1"])
+    [1, 3, 4, 4, 5]
+    """
+    next_indexes: dict[str, int] = {}  # of each number after the current one
+    ends = [len(numbers)] * len(numbers)
+    for index in range(len(numbers) - 1, -1, -1):
+        following_indexes = map(next_indexes.get, _list_following_numbers(numbers[index]))
+        ends[index] = min((other for other in following_indexes if other is not None), default=len(numbers))
+        next_indexes[numbers[index]] = index
+    return ends
 
 
 def _split_number(number: str) -> list[str]:

@@ -82,6 +82,9 @@ MAIL_FIELD_PATTERN = compile_lazily(
 #: The answer types of the questions that such a field can answer, and words of other questions that it can answer.
 _MAIL_FIELD_TYPES = frozenset(("person", "time", "e-mail address"))
 _MAIL_FIELD_WORDS = frozenset("date sender send sent write wrote written mail email".split())
+#: Words of a question for the recipient of a mail, which no field states, and words of one for its sender.
+_RECIPIENT_WORDS = frozenset("addressed addressee bcc cc copied receive received receives recipient recipients".split())
+_SENDER_WORDS = frozenset("from sender send sends sent write wrote written".split())
 #: The maximum number of lines in one piece of code.
 _MAX_CODE_LINES = 8
 
@@ -474,9 +477,19 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
 
 
 def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
-    """True if a snippet is the sender or date of a mail, and the question cannot ask for either."""
-    is_asked = answer_type.name in _MAIL_FIELD_TYPES or not _MAIL_FIELD_WORDS.isdisjoint(answer_type.words)
-    return not is_asked and MAIL_FIELD_PATTERN.fullmatch(snippet.text) is not None
+    """True if a snippet is the sender or date of a mail, and the question cannot ask for it.
+
+    A question for the recipients ("Who was copied?", "To whom was it sent?") does not ask for the sender.
+    """
+    match = MAIL_FIELD_PATTERN.fullmatch(snippet.text)
+    if match is None:
+        return False
+    words = answer_type.words
+    asks_for_recipient = not _RECIPIENT_WORDS.isdisjoint(words) and _SENDER_WORDS.isdisjoint(words)
+    asks_for_recipient |= {"to", "whom"} <= words and "from" not in words
+    if match["sender"] and asks_for_recipient:
+        return True
+    return answer_type.name not in _MAIL_FIELD_TYPES and _MAIL_FIELD_WORDS.isdisjoint(words)
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:

@@ -126,9 +126,9 @@ _SUPERLATIVE_PATTERN = compile_lazily(
 )
 #: Words that compare the dates of the column that the verb next to them names ("bought first"), and True for the last.
 _ORDER_WORDS = {"first": False, "last": True}
-#: One of these words, but not "last year", "first name" or "the first two", with the words in which its verb can be.
+#: One of these words, but not "last year", "first name" or "the first two", with the words after it.
 _ORDER_PATTERN = compile_lazily(
-    r"(?P<before>[^\W\d_]+ )?\b(?P<word>first|last)\b(?! (?:\d|few|two|three|four|five|half|quarter|times?|names?|aid"
+    r"\b(?P<word>first|last)\b(?! (?:\d|few|two|three|four|five|half|quarter|times?|names?|aid"
     r"|floor|seasons?|centur(?:y|ies)|decades?|years?|months?|weeks?|days?|nights?|hours?|minutes?|spring|summer|autumn|winter"
     rf"|{'|'.join(MONTHS)}|\w+day)\b)(?P<after>(?: [^\W\d_]+){{0,5}})",
     re.IGNORECASE,
@@ -248,7 +248,8 @@ def _find_order(question: str, stem: Callable[[str], str]) -> Superlative | None
         return None
     word = match["word"]
     other_words = f"{question[: match.start('word')]} {question[match.end('word') :]}"
-    next_terms = frozenset(list_content_terms(f"{match['before'] or ''} {match['after']}", stem))
+    words_before = question[: match.start()].split()[-1:]
+    next_terms = frozenset(list_content_terms(" ".join([*words_before, match["after"]]), stem))
     names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(other_words))
     terms = frozenset(list_content_terms(other_words, stem))
     return Superlative(word, word, "date", _ORDER_WORDS[word.lower()], terms, next_terms, names)
