@@ -267,8 +267,9 @@ def convert_to_markdown(body: str) -> str:
         ),
         (
             "<p><a href='mailto:a@x.org'>a@x.org</a> <a href='mailto:list@x.org'>b at x.org</a> "
+            "<a href='mailto:%00@x.org'>d</a> <a href='mailto:a@x.org%0A%0A1.'>e</a> "
             "<a href='mailto:?body=c'>c</a> <a href='tel:+441904555011'>01904 555011</a>",
-            "a@x.org b at x.org c 01904 555011",
+            "a@x.org b at x.org d e c 01904 555011",
         ),
         (
             "<p><a href='mailto:a@x.org'><img alt='Mail'></a><h2>Call <a href=tel:1904>Bo</a></h2>x",
@@ -281,6 +282,8 @@ def convert_to_markdown(body: str) -> str:
         ("<del><p>Gone</p></del><p>Here", "Gone\n\nHere"),
         ("<ol><li>a<li value=7>b<li>c</ol>", "1. a\n7. b\n8. c"),
         ("<ol reversed><li>a<li>b<ol><li>c</ol></ol>", "2. a\n1. b\n   1. c"),
+        ("<ol><li>1. a<li><p>2. b<li>2. c<li>40 d</ol>", "1. a\n2. b\n3. 2\\. c\n4. 40 d"),  # typed numbers
+        ("<ol type=a><li>a. a<li>(b) b</ol>", "- a. a\n- b. (b) b"),
         ("<ol reversed start=2><li>a<li value=1>b<li>c<li>d</ol>", "2. a\n1. b\n0. c\n- d"),
         ("<ol type=a><li>x<li>y<ol style='list-style: upper-roman'><li>z</ol></ol>", "- a. x\n- b. y\n  - I. z"),
         ("<dl><dt>a<dt>b<dd>c<dd>d<dt>e</dl>", "- a, b: c\n\n  d\n\n- e"),

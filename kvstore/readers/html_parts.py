@@ -13,6 +13,7 @@ from itertools import zip_longest
 from selectolax.lexbor import LexborNode
 
 from ..text.blocks import strip_numbering
+from .list_nesting import remove_typed_label
 from .list_numbers import format_list_number
 from .markdown_blocks import (
     MAX_SPAN,
@@ -164,6 +165,7 @@ class HtmlList:
         if self.next_number is not None and self.next_number >= 0:  # Markdown has no negative numbers
             marker = f"{format_list_number(self.next_number, self.number_format)}."
             self.next_number += self.step
+            blocks = remove_typed_label(marker, blocks)
             if self.number_format != "decimal":
                 blocks, marker = prepend_label(marker, blocks), "-"
         self.items.append(ListItem(marker, blocks))

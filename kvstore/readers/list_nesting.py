@@ -60,10 +60,8 @@ class BlockBuilder:
         if self._code_lines:
             self.add_blocks()  # ends the code block
         number_match = _ITEM_NUMBER_PATTERN.fullmatch(label)
-        if label != "-" and blocks and blocks[0].kind == "paragraph" and blocks[0].text.startswith(label[:1]):
-            typed_label = make_paragraph(f"{label} ").text  # the author typed it although the list has it: 1\. tea
-            if blocks[0].text.startswith(typed_label):
-                blocks = [make_paragraph(blocks[0].text.removeprefix(typed_label)), *blocks[1:]]
+        if label != "-":
+            blocks = remove_typed_label(label, blocks)
         if number_match is None and label != "-":
             blocks = prepend_label(label, blocks)
         self._items.append(_NestedItem(depth, "-" if number_match is None else f"{number_match[1]}.", blocks))
@@ -79,6 +77,16 @@ class BlockBuilder:
         """End the open list and the open code block, and return all blocks."""
         self.add_blocks()  # ends them
         return self._blocks
+
+
+def remove_typed_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    r"""Return the blocks of an item without a label that its author typed although the list has it: ``1\. tea``."""
+    if not blocks or blocks[0].kind != "paragraph" or not blocks[0].text.startswith(label[:1]):
+        return blocks
+    typed_label = make_paragraph(f"{label} ").text
+    if not blocks[0].text.startswith(typed_label):
+        return blocks
+    return [make_paragraph(blocks[0].text.removeprefix(typed_label)), *blocks[1:]]
 
 
 def label_line(label: str, line: str) -> str:

@@ -82,6 +82,8 @@ def find_contact_address(target: str, text: str) -> str:
     """
     scheme, _, rest = target.strip().partition(":")
     address = unquote(rest.partition("?")[0]).strip()
+    if not address.isprintable():  # %00 is a control character
+        return ""
     if scheme.lower() == "mailto":
         has_address = "@" in text or " at " in text  # ada at example.org
         return address if "@" in address and not has_address else ""
