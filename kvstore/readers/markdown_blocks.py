@@ -425,11 +425,13 @@ def _is_form(rows: Sequence[Sequence[str]]) -> bool:
     """True if rows of cell texts are a form without a header: pairs of a label and its value.
 
     Every label ends with a colon. Or the labels are distinct and have no digit, and a value in the first row has one
-    that belongs to no year, which the name of a column hardly ever has.
+    that belongs to no year, which the name of a column hardly ever has. A text above numbers is the name of a column.
 
     >>> _is_form([["Boat", "Petrel 22", "Owner", "Ada"], ["Length", "9 m", "Berth", "B 12"]])
     True
     >>> _is_form([["Boat", "Length in 2024"], ["Petrel", "9 m"]])
+    False
+    >>> _is_form([["Owner", "Phone 1"], ["Ada", "555-01"], ["Bo", "555-02"]])
     False
     """
     pairs = [pair for cells in rows for pair in _pair_cells(cells) if any(pair)]
@@ -438,8 +440,16 @@ def _is_form(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if all(label.endswith(":") for label in labels):
         return True
-    has_value = any(_DIGIT_PATTERN.search(_YEAR_PATTERN.sub("", value)) for _, value in _pair_cells(rows[0]))
+    has_value = any(
+        _DIGIT_PATTERN.search(_YEAR_PATTERN.sub("", first)) and not _is_above_numbers(first, others)
+        for first, *others in zip(*(cells[1::2] for cells in rows), strict=False)
+    )
     return has_value and len(set(labels)) == len(labels) and not any(map(_DIGIT_PATTERN.search, labels))
+
+
+def _is_above_numbers(text: str, others: Sequence[str]) -> bool:
+    """True if a text begins with a letter, and all of several ``others``, the texts below it, begin with a digit."""
+    return len(others) > 1 and text[:1].isalpha() and all(other[:1].isdigit() for other in others)
 
 
 def _pair_cells(cells: Sequence[str]) -> list[tuple[str, str]]:
