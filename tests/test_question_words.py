@@ -105,6 +105,11 @@ EVERYDAY_QUESTIONS = {
         ("¿Cuál es el plazo máximo?", "duration", "Treinta días.", "Sin demora."),
         ("¿Por cuánto tiempo se elige la junta?", "duration", "Por cuatro años.", "Se elige en el artículo 4."),
         ("¿Cuántos socios hacen falta?", "number", "Hacen falta diez.", "Véase el artículo 9."),
+        ("¿De cuánto es la multa?", "money", "Es de 60 a 120 euros.", "La multa es alta."),
+        ("¿A cuánto asciende la fianza?", "money", "Asciende a 1.200,50 €.", "La fianza se paga en mayo."),
+        ("¿Cuánto gana el conserje?", "money", "Gana 840 euros.", "El conserje trabaja de noche."),
+        ("¿Cuál es el correo de la secretaría?", "e-mail address", "Es sec@example.org.", "El correo llega tarde."),
+        ("¿En qué aula es la clase?", "place", "La clase es en el Aula Nebrija.", "La clase es larga."),
     ],
     "portuguese": [
         ("Qual é o número de telefone?", "telephone number", "É o 219 765 588.", "É o 31."),
@@ -132,6 +137,9 @@ EVERYDAY_QUESTIONS = {
         ("Combien de temps avant faut-il payer ?", "duration", "Trois semaines.", "Avant la fête."),
         ("À quelle heure ferme le bureau ?", "time", "Il ferme à 18h30.", "Il ferme tôt."),
         ("Quelle part du loyer est remboursée ?", "percentage", "La moitié.", "Le loyer."),
+        ("Combien de livres peut-on emprunter ?", "number", "On peut emprunter 15 livres.", "Les livres sont neufs."),
+        ("Que dois-je payer pour ma carte ?", "money", "Elle coûte 1 200,50 €.", "On peut emprunter 15 livres."),
+        ("Avant quelle date faut-il payer ?", "deadline", "Avant le 3 mai.", "Il faut payer."),
     ],
     "german": [
         ("Um wie viel Uhr gibt es Essen?", "time", "Um 19 Uhr.", "Um diese Uhr."),
@@ -157,6 +165,7 @@ EVERYDAY_QUESTIONS = {
         ("Hoeveel moet ik betalen?", "money", "U betaalt 49,00.", "U betaalt."),
         ("Hoeveel leden betalen contributie?", "number", "Dat zijn er twaalf.", "Dat staat in artikel 12."),
         ("Hoe laat begint het?", "time", "Om 14.00 uur.", "Het begint."),
+        ("Hoe lang duurt het?", "duration", "Het duurt drie weken.", "Het duurt lang."),
     ],
     "polish": [
         ("Kto prowadzi ogród?", "person", "Prowadzi go Żaneta Lis.", "Ogród tętni życiem."),
