@@ -380,6 +380,38 @@ def test_a_section_that_no_document_has_is_not_answered(german_store: kvstore.St
     assert not german_store.ask("Was regelt die Satzung in § 3 zu den Beiträgen?").abstained
 
 
+REGLAMENTO = """# Reglamento
+
+**Artículo 3. Visitas.** Las visitas se registran en conserjería.
+
+**Artículo 4. Pernocta.**
+1. Una visita puede pasar la noche dos veces al mes.
+2. La solicitud se hace con 48 horas de antelación.
+
+**Artículo 5.**
+Los artículos 6, 8 y 9 de los estatutos no se aplican. No se fuma en el edificio.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("¿Qué dice el artículo 3 del reglamento?", "Las visitas se registran en conserjería."),
+        ("¿Qué prevé el art. 4.2 del reglamento?", "2. La solicitud se hace con 48 horas de antelación. [1]"),
+        ("¿Qué dice el apartado 2 del artículo 4?", "2. La solicitud se hace con 48 horas de antelación. [1]"),
+        ("Que dit l'alinéa 1 de l'article 4 ?", "1. Una visita puede pasar la noche dos veces al mes. [1]"),
+        ("Wat staat in artikel 4 lid 2?", "2. La solicitud se hace con 48 horas de antelación. [1]"),
+        ("¿Qué establece el art. 5 del reglamento?", "No se fuma en el edificio."),
+    ],
+)
+def test_articles_and_their_items_are_found_in_several_languages(
+    make_store: Callable[..., kvstore.Store], question: str, answer: str
+) -> None:
+    store = make_store(settings={"stemmer": "spanish"})
+    store.put("reglamento", REGLAMENTO, title="Reglamento", format="markdown")
+    assert answer in store.ask(question).text
+
+
 def test_a_file_name_is_not_a_telephone_number(german_store: kvstore.Store) -> None:
     text = "Neu in den Aufsichtsrat gewählt wurde Rechtsanwalt Tobias Lenz. Der Überschuss betrug 412.700,00 €."
     german_store.put("2026-03-03-0101-versammlung.md", text)

@@ -19,6 +19,7 @@ from ..retrieval.query import Query
 from ..structures.documents.documents import DocumentRecord, build_heading_path
 from ..structures.state import State
 from ..text.languages import detect_question_language
+from ..text.normalize import fold_text
 from ..text.number_words import spell_number
 from ..text.patterns import compile_lazily
 from ..text.question_words import load_question_words
@@ -31,13 +32,14 @@ _SECTION_WORDS = (
     "section|subsection|sec|clause|subclause|article|art|paragraph|chapter|appendix|annex|schedule|rule|part|point|item"
     "|step|abschnitt|artikel|kapitel|paragraf|absatz|ziffer|klausel|anhang|anlage|punkt|schritt"
     "|chapitre|annexe|clausule|paragraphe|étape"
-    "|sección|artículo|capítulo|cláusula|anexo|sezione|articolo|capitolo|allegato|seção|artigo|hoofdstuk|bijlage"
+    "|sección|artículo|capítulo|cláusula|anexo|punto|paso|sezione|articolo|capitolo|clausola|allegato|seção|artigo|ponto"
+    "|passo|hoofdstuk|paragraaf|bijlage|punt|stap"
 )
 #: A number such as 4, 4.2 or 12a, a Roman numeral, or a letter; the last two are in capitals.
 _NUMBER = r"\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?|(?-i:[IVXLC]{1,7}|[A-Z])"
 #: The words before the number of an item of a list, and of those that no heading has.
-_STEP_WORDS = frozenset(("step", "schritt", "étape"))
-_ITEM_WORDS = _STEP_WORDS | {"item", "point", "punkt"}
+_STEP_WORDS = frozenset(("step", "schritt", "étape", "paso", "passo", "stap"))
+_ITEM_WORDS = _STEP_WORDS | {"item", "point", "punkt", "punto", "ponto", "punt"}
 #: Words for a part of another kind than a section: "appendix 4" is not "Article 4". Other words can replace each other.
 _SPECIAL_WORDS = {
     **dict.fromkeys("appendix annex schedule anhang anlage annexe anexo allegato bijlage".split(), "appendix"),
@@ -51,7 +53,9 @@ _EXCLUSIVE_WORDS = {
     "§": "§",
 }
 #: Words that can also name a thing with a number, unless the label of the section has the word: "What costs item 5?"
-AMBIGUOUS_WORDS = frozenset("article artikel artículo artigo articolo item part point rule".split())
+AMBIGUOUS_WORDS = frozenset(
+    "article artikel artículo artigo articolo item part point punto ponto punt paso passo rule".split()
+)
 #: The ordinals from 1 in English, and the stems of those in German.
 _ORDINALS = tuple(
     zip(
@@ -60,12 +64,21 @@ _ORDINALS = tuple(
         strict=True,
     )
 )
-#: The labels of items below a numbered section, such as ``(b)(ii)`` or ``Abs. 2``; a sentence has no label.
-_ITEM_LABELS = (
-    r"(?:\s?\([a-z\d]{1,4}\)|,?\s+(?:Abs(?:atz|\.)?|Nr\.?|Ziff(?:er|\.)?|lit\.?|Satz)\s*(?:\d{1,3}|[a-z])(?!\w))*"
+#: The words before the label of an item below a numbered section. A sentence ("Satz") has no label.
+_LABELED_ITEM = (
+    r"(?:(?:Abs(?:atz)?|Nr|Ziff(?:er)?|lit|al(?:in[eé]a)?|apartado|apdo|p[aá]rr(?:afo)?|inciso|letra|letter[ae]|lett|comma"
+    r"|par[aá]grafo|alínea|lid|onder)\b\.?)"
+)
+#: The labels of items below a numbered section, such as ``(b)(ii)`` or ``Abs. 2``.
+_ITEM_LABELS = rf"(?:\s?\([a-z\d]{{1,4}}\)|,?\s+(?:{_LABELED_ITEM}|Satz)\s*(?:\d{{1,3}}|[a-z])(?!\w))*"
+#: The label of an item before the section that has it: *apartado 2 del artículo 4*, *l'alinéa 2 de l'article 4*.
+_OUTER_ITEM = (
+    rf"(?:\b(?P<outer_item>{_LABELED_ITEM}\s*(?:\d{{1,3}}|[a-z]))\s+"
+    r"(?:de (?:l['’]|la )|dell['’]|del(?:la)?\s|d[aeou]\s|des\s|der\s|van\s(?:het\s)?))?"
 )
 _REFERENCE_PATTERN = compile_lazily(
-    rf"(?P<word>\b(?:{_SECTION_WORDS})(?=s?\b)|(?<!§)§)(?:s?\b\.?|§*+)\s*(?P<number>{_NUMBER})(?P<items>{_ITEM_LABELS})"
+    rf"{_OUTER_ITEM}(?P<word>\b(?:{_SECTION_WORDS})(?=s?\b)|(?<!§)§)(?:s?\b\.?|§*+)\s*"
+    rf"(?P<number>{_NUMBER})(?P<items>{_ITEM_LABELS})"
     r"(?![\w%]|\.\d|\s(?:[ap]\.?m|o['’]clock|[ckm]?[gm]|(?:day|week|month|year|hour|minute|euro|dollar|person)s?|percent"
     r"|people|uhr|tagen?|wochen|monaten?|jahren?|stunden|minuten|prozent)\b)",
     re.IGNORECASE,
@@ -81,7 +94,7 @@ _PHRASE_PATTERN = compile_lazily(
 )
 #: A Roman number below 40: its tens and its units.
 _ROMAN_PATTERN = compile_lazily(r"(?=.)(x{0,3})(i{1,3}|iv|vi{0,3}|ix|)")
-_ITEM_LABEL_PATTERN = compile_lazily(r"\(([a-z\d]{1,4})\)|(?:abs(?:atz|\.)?|nr\.?|ziff(?:er|\.)?|lit\.?)\s*(\d+|[a-z])")
+_ITEM_LABEL_PATTERN = compile_lazily(rf"\(([a-z\d]{{1,4}})\)|\b{_LABELED_ITEM}\s*(\d+|[a-z])(?!\w)", re.IGNORECASE)
 #: The label at the start of a heading.
 _LABEL_PATTERN = compile_lazily(
     rf"[^\w§]{{0,3}}(?:(?P<word>{_SECTION_WORDS}|§)(?:\.?\s+|(?<=§)\s*))?(?P<number>{_NUMBER})(?!\w|\.\d)",
@@ -90,21 +103,26 @@ _LABEL_PATTERN = compile_lazily(
 #: The label at the start of a line, which can be an item or bold.
 _LINE_PATTERN = compile_lazily(
     rf"^[ \t]*(?:[-*+#]+[ \t]+)?\**(?:(?P<word>{_SECTION_WORDS}|§)(?:\.?[ \t]+|(?<=§)[ \t]*))?"
-    r"(?P<number>\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?)(?:[.):]\**(?=[ \t])|(?=[ \t]))[ \t]+(?=\S)",
+    r"(?P<number>\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?)"
+    # A label with a word can be alone in its line: "Art. 4".
+    r"(?:(?:[.):]\**(?=[ \t])|(?=[ \t]))[ \t]+(?=\S)|(?(word)[.):]*\**[ \t]*(?=\n)|(?!)))",
     re.IGNORECASE | re.MULTILINE,
 )
 #: Words that ask for the content of a section, in addition to function words.
 _REQUEST_WORDS = frozenset(
-    """
+    fold_text("""
     address say says said state states stated stipulate stipulates provide provides cover covers contain contains
     happen happens decided agreed discussed resolved allow allows permit permits forbid forbids prohibit prohibits
     include includes regulate regulates govern governs require requires mean means deal deals content contents text
     wording read reads summarize summarise summary overview describe explain show quote give tell print please
     steht sagt besagt regelt lautet bestimmt beinhaltet enthält inhalt zusammenfassung zusammen fasse erkläre zeige
     gilt geht behandelt findet
-    dit stipule prévoit contient énonce résume résumer résumé explique contenu
-    dice establece contiene regula resume resumen explica contenido prevede stabilisce riassumi contenuto
-    """.split()
+    dit stipule prévoit contient énonce résume résumer résumé explique contenu dispose indique précise traite
+    parle décidé
+    dice dicen establece contiene regula resume resumen explica contenido dispone prevé señala pone trata decidió acordó
+    prevede stabilisce riassumi contenuto disciplina diz dispõe prevê estabelece contém conteúdo resuma
+    zegt staat regelt bepaalt bevat luidt inhoud besloten
+    """).split()
 )
 #: A question for the section about something.
 _TOPIC_PATTERN = compile_lazily(
@@ -126,7 +144,7 @@ _DOCUMENT_PATTERN = compile_lazily(
     r"\s+(?:of|in|from|der|des|im|aus|du|de|del|della)\s+(?P<words>[^,?]{1,80})", re.IGNORECASE
 )
 #: Words of a question for the section about something, in addition to words that ask for the content of a section.
-_TOPIC_REQUEST_WORDS = frozenset(_SECTION_WORDS.split("|")) | frozenset(
+_TOPIC_REQUEST_WORDS = frozenset(fold_text(_SECTION_WORDS).split("|")) | frozenset(
     """
     paragrafen paragraphen parle traite concerne trata habla
     sections clauses articles paragraphs chapters rules parts deal defines define describes explains mention mentions
@@ -219,7 +237,8 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
     if matches:
         (match,) = matches
         number, word = match["number"].lower(), (match["word"] or "").lower()
-        items = tuple(filter(None, chain(*_ITEM_LABEL_PATTERN.findall(match["items"].lower()))))
+        labels = f"{match['items']} {match['outer_item'] or ''}".lower()
+        items = tuple(filter(None, chain(*_ITEM_LABEL_PATTERN.findall(labels))))
         other_text = f"{question[: match.start()]} {question[match.end() :]}"
     vocabulary = load_question_words(detect_question_language(question, likely_language))
     function_words = FUNCTION_WORDS if vocabulary is None else FUNCTION_WORDS | vocabulary.function_words
@@ -254,7 +273,7 @@ def is_section_mentioned(reference: SectionReference, headings: Iterable[str], t
     """True if a heading begins with the label of a section, or a text mentions it.
 
     It has the number after a word such as "section", in the label of a line, or in a cell. "§ 5" is not "Article 5" if
-    other labels have a paragraph sign.
+    other labels have a paragraph sign. If the question names an item of the section, a text must have its label, too.
 
     >>> reference = find_section_reference("Was steht in § 14?")
     >>> texts = ("Siehe Abs. 2 des § 14.", "## 14. Haftung", "Um 14 Uhr.")
@@ -270,7 +289,15 @@ def is_section_mentioned(reference: SectionReference, headings: Iterable[str], t
     if kind is not None:
         exclusive_labels = [label for label in labels if _EXCLUSIVE_WORDS.get(label[1]) == kind]
         labels = exclusive_labels or labels
+    if reference.items and not _has_item_label(text, reference.items[-1]):
+        return False
     return any(_can_be_label(reference, *label) for label in labels) or _mentions_number(reference, text)
+
+
+def _has_item_label(text: str, item: str) -> bool:
+    """True if a text has the label of an item, such as ``(2)``, ``Abs. 2`` or ``2.`` at the start of a line."""
+    label = rf"^[ \t]*(?:[-*+][ \t]+)?{item}[.)][ \t]|\({item}\)|\b{_LABELED_ITEM}\s*{item}(?!\w)"
+    return re.search(label, text, re.IGNORECASE | re.MULTILINE) is not None
 
 
 def _mentions_number(reference: SectionReference, text: str) -> bool:
@@ -366,11 +393,20 @@ def find_sections(hits: Sequence[Hit], reference: SectionReference, query: Query
         if sections:
             best_rank = min(_rate_label(section, reference) for section in sections)
             sections = [section for section in sections if _rate_label(section, reference) == best_rank]
-            return [_narrow_section(section, reference.items, query.state) for section in sections[:_MAX_SECTIONS]]
+            items = (_narrow_section(section, reference.items, query.state) for section in sections[:_MAX_SECTIONS])
+            return list(filter(None, items))
         has_labels = any(_list_label_words(record, query) for record in named_records)
         if count < max(missing.values()) and (has_labels or reference.word in AMBIGUOUS_WORDS):
             break  # the question names these documents
-    return []
+    upper_number, _, item = reference.number.rpartition(".")
+    if not upper_number or reference.items:
+        return []
+    # 4.2 can be item 2 of "Art. 4".
+    upper_sections = find_sections(hits, reference._replace(number=upper_number), query)
+    items = (
+        _narrow_section(section, (item,), query.state, must_exist=True) for section in upper_sections if section.word
+    )
+    return list(filter(None, items))
 
 
 def count_missing_words(reference: SectionReference, name: str, query: Query) -> int:
@@ -489,10 +525,13 @@ def skip_heading(section: NumberedSection, state: State) -> NumberedSection:
     return section._replace(text_start=section.start + len(match[0].encode())) if match is not None else section
 
 
-def _narrow_section(section: NumberedSection, items: Sequence[str], state: State) -> NumberedSection:
+def _narrow_section(
+    section: NumberedSection, items: Sequence[str], state: State, *, must_exist: bool = False
+) -> NumberedSection | None:
     """Return the part of a section that is the item with the last of the labels ``items``, each below the one before.
 
-    An item ends at the next one that is not indented more. If an item is missing, the item above it is returned.
+    An item ends at the next one that is not indented more. If an item is missing, the result is None or, if the item
+    above it has no items with numbers or letters, the item above it unless the item ``must_exist``.
     """
     if not items:
         return section
@@ -501,6 +540,8 @@ def _narrow_section(section: NumberedSection, items: Sequence[str], state: State
     for item in items:
         label = re.compile(rf"^([ \t]*)(?:[-*+][ \t]+)?\(?{item}[.)][ \t]", re.IGNORECASE | re.MULTILINE)
         match = label.search(text, start, end)
+        if match is None and (must_exist or _has_items(text[start:end], item)):
+            return None
         if match is None:
             break
         next_label = re.compile(
@@ -511,6 +552,12 @@ def _narrow_section(section: NumberedSection, items: Sequence[str], state: State
     start_byte = section.start + len(text[:start].encode())
     end_byte = section.start + len(text[:end].encode())
     return section._replace(start=start_byte, text_start=start_byte, end=end_byte)
+
+
+def _has_items(text: str, item: str) -> bool:
+    """True if two lines of a text begin with the label of an item: a number, or a letter if ``item`` is one."""
+    label = r"\d{1,3}" if item.isdecimal() else "[a-z]"
+    return len(re.findall(rf"^[ \t]*(?:[-*+][ \t]+)?\(?{label}[.)][ \t]", text, re.MULTILINE)) > 1
 
 
 def list_section_chunks(section: NumberedSection, state: State) -> list[int]:
@@ -571,7 +618,7 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
     distinct_numbers = set(numbers)
     characters = [match.start() for match in labels] + [len(text)]
     offsets = list(accumulate(len(text[start:end].encode()) for start, end in pairwise([0, *characters])))
-    ends = _find_ends(numbers)
+    ends = _find_ends(numbers, [match["word"] is not None for match in labels])
     sections = []
     for index, (match, number) in enumerate(zip(labels, numbers, strict=True)):
         word = (match["word"] or "").lower()
@@ -600,18 +647,27 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
     return sections
 
 
-def _find_ends(numbers: Sequence[str]) -> list[int]:
+def _find_ends(numbers: Sequence[str], have_words: Sequence[bool]) -> list[int]:
     """Return for each number of a label the index of the next one that can follow it, or the number of labels.
 
-    >>> _find_ends(["4.1", "4.2", "7", "5", "1"])
+    ``have_words`` is True for each label with a word, which only such labels can follow: the numbers of the items in
+    "Art. 4" do not end it.
+
+    >>> _find_ends(["4.1", "4.2", "7", "5", "1"], [False] * 5)
     [1, 3, 4, 4, 5]
+    >>> _find_ends(["4", "1", "2", "5"], [True, False, False, True])
+    [3, 2, 4, 4]
     """
     next_indexes: dict[str, int] = {}  # of each number after the current one
+    next_indexes_with_words: dict[str, int] = {}
     ends = [len(numbers)] * len(numbers)
     for index in range(len(numbers) - 1, -1, -1):
-        following_indexes = map(next_indexes.get, _list_following_numbers(numbers[index]))
+        indexes = next_indexes_with_words if have_words[index] else next_indexes
+        following_indexes = map(indexes.get, _list_following_numbers(numbers[index]))
         ends[index] = min((other for other in following_indexes if other is not None), default=len(numbers))
         next_indexes[numbers[index]] = index
+        if have_words[index]:
+            next_indexes_with_words[numbers[index]] = index
     return ends
 
 
