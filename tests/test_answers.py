@@ -390,6 +390,12 @@ REGLAMENTO = """# Reglamento
 
 **Artículo 5.**
 Los artículos 6, 8 y 9 de los estatutos no se aplican. No se fuma en el edificio.
+
+**Artículo 6. Préstamo.**
+
+6.1. El préstamo dura un mes.
+
+6.2. El préstamo se prolonga una vez.
 """
 
 
@@ -402,6 +408,7 @@ Los artículos 6, 8 y 9 de los estatutos no se aplican. No se fuma en el edifici
         ("Que dit l'alinéa 1 de l'article 4 ?", "1. Una visita puede pasar la noche dos veces al mes. [1]"),
         ("Wat staat in artikel 4 lid 2?", "2. La solicitud se hace con 48 horas de antelación. [1]"),
         ("¿Qué establece el art. 5 del reglamento?", "No se fuma en el edificio."),
+        ("¿Qué dice el artículo 6.2 del reglamento?", "El préstamo se prolonga una vez."),
     ],
 )
 def test_articles_and_their_items_are_found_in_several_languages(
@@ -410,6 +417,59 @@ def test_articles_and_their_items_are_found_in_several_languages(
     store = make_store(settings={"stemmer": "spanish"})
     store.put("reglamento", REGLAMENTO, title="Reglamento", format="markdown")
     assert answer in store.ask(question).text
+
+
+def test_an_article_that_no_document_has_is_not_answered(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "spanish"})
+    store.put("reglamento", REGLAMENTO, title="Reglamento", format="markdown")
+    store.put("acta", "En el punto 7 del acta, el reglamento dice que la cocina cierra a las 27 horas del día 5.")
+    for label in ("el artículo 27", "el artículo 7", "el apartado 5 del artículo 4", "el art. 4.5", "la cláusula 12.3"):
+        assert store.ask(f"¿Qué dice {label}?").abstained, label
+    assert not store.ask("¿Qué dice el artículo 9 de los estatutos?").abstained
+
+
+def test_the_year_weekday_and_month_of_a_question_must_be_in_the_answer(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store(settings={"stemmer": "french"})
+    store.put("horaires.csv:1", "site: Les Tanneurs\njour: mardi\nmatin: fermé\naprès-midi: 15h00-18h00")
+    store.put("horaires.csv:2", "site: Jean-Moulin\njour: mardi\nmatin: fermé\naprès-midi: 13h30-19h00")
+    store.put("horaires.csv:3", "site: Jean-Moulin\njour: vendredi\nmatin: fermé\naprès-midi: 14h00-18h30")
+    store.put("tarifs", "Le tarif de l'abonnement pour adultes était de 12 euros en 2024 et de 14 euros en 2025.")
+    store.put("bureau", "Le bureau du conservateur est ouvert du lundi au jeudi de 9h00 à 17h00.")
+    first_line = store.ask("À quelle heure ferme Jean-Moulin le mardi ?").text.split("\n")[0]
+    assert "Jean-Moulin; jour: mardi" in first_line and "19h00" in first_line
+    assert store.ask("À quelle heure ferme Jean-Moulin le dimanche ?").abstained
+    assert not store.ask("À quelle heure ouvre le bureau du conservateur le mercredi ?").abstained
+    assert not store.ask("Quel était le tarif de l'abonnement pour adultes en 2024 ?").abstained
+    assert store.ask("Quel était le tarif de l'abonnement pour adultes en 2019 ?").abstained
+
+
+def test_the_amount_or_person_of_another_name_does_not_answer(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "spanish"})
+    store.put("correo", "El grupo de la tarde lo lleva Nuria Palomeque. Nuria Palomeque cobra 26 euros por hora.")
+    store.put("horario", "El profesor Rubén Cotillas tiene el grupo de la mañana, con cuatro clases a la semana.")
+    assert "26 euros" in store.ask("¿Cuánto cobra Nuria Palomeque por hora?").text
+    assert store.ask("¿Cuánto cobra Rubén Cotillas por hora?").abstained
+
+
+def test_the_newest_price_list_answers_even_if_it_is_a_workbook(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "french"})
+    store.put("tarifs_2024.txt", "Anciens tarifs\n\nCaution de l'auditorium ......... 1 000,00 €\nSac ....... 4,00 €\n")
+    rows = "| Service | Tarif |\n|---|---|\n| Sac en toile | 4,00 € |\n| Caution de l'auditorium | 1 200,00 € |"
+    store.put("tarifs_2026.xlsx/Services", rows, title="tarifs_2026: Services", format="markdown")
+    assert "1 200,00" in store.ask("Quelle est la caution pour l'auditorium ?").text.split("\n")[0]
+    assert "1 000,00" in store.ask("Quelle était la caution pour l'auditorium en 2024 ?").text.split("\n")[0]
+
+
+def test_the_number_of_the_counted_things_comes_first(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "french"})
+    store.put(
+        "cours",
+        "Les élèves du groupe arrivent à neuf heures. Il y a une pause de dix minutes. 25 jeunes élèves du groupe "
+        "sont inscrits.",
+    )
+    assert "25 jeunes élèves" in store.ask("Combien d'élèves sont dans le groupe ?").text.split(".")[0]
 
 
 def test_a_file_name_is_not_a_telephone_number(german_store: kvstore.Store) -> None:

@@ -64,11 +64,13 @@ from .numbered_sections import (
     AMBIGUOUS_WORDS,
     count_missing_words,
     find_section_reference,
+    has_ordinal_labels,
     is_section_mentioned,
     mentions_thing,
     parse_changes_request,
 )
 from .passages import iter_spans
+from .question_dates import find_date_words, has_year
 from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
@@ -100,9 +102,11 @@ _SHORT_VERSION_PATTERN = compile_lazily(r"\b(?:version|release) (\d+\.\d+)(?!\w|
 #: The amount added to the logit if the best sentence lacks a form that can be recognized, such as the form of an
 #: address, or if the best row has no value in the column that the question names.
 _FORMLESS_LOGIT = -4.0
-#: The amount added to the logit if the question names a thing by its number, as in "Haus 7" or "§ 7", that no passage
-#: has.
-_OTHER_NUMBER_LOGIT = -4.0
+#: The amount added to the logit if the passages are about another thing than the question names by a number, a date or
+#: a name: no passage has "Haus 7", "section 7" or the year, or the first one has another weekday or lacks the person.
+_OTHER_THING_LOGIT = -5.0
+#: The amount for a missing section in another language than English, in which no answer reader judges the passages.
+_MISSING_SECTION_LOGIT = -8.0
 #: The types whose form the paragraph that is displayed first must have in a language other than English.
 _FIRST_PARAGRAPH_TYPES = FIXED_FORM_TYPES | {"money", "person"}
 #: The number of chunks from other texts assumed in addition to the store's, to smooth the rarity of terms.
@@ -300,8 +304,18 @@ def estimate_confidence(
     if lacks_form or empty_terms:
         logit += _FORMLESS_LOGIT
     lacks_section = not has_section and _is_section_missing(query, question_language, hits, context)
-    if lacks_section or missing_numbers or any(name.number_indexes for name in missing_names):
-        logit += _OTHER_NUMBER_LOGIT
+    is_about_other_thing = bool(missing_numbers) or any(name.number_indexes for name in missing_names)
+    if reader_result is None and not is_english and not is_about_other_thing:
+        first_text = scored_passages.first_passage_text
+        texts = [*map(_join_texts, hits), *context]
+        is_about_other_thing = _has_other_date(query.question, question_language, first_text, texts)
+        if answer_type.name in _FIRST_PARAGRAPH_TYPES:
+            first_passage = PassageWords(_blank_decimals(first_text, query.question), stem)
+            is_about_other_thing |= _is_name_missing(question_terms.names, first_passage, passages, function_words)
+    if lacks_section and not is_english:
+        logit += _MISSING_SECTION_LOGIT
+    elif lacks_section or is_about_other_thing:
+        logit += _OTHER_THING_LOGIT
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
         missing_form = find_missing_answer_type(
@@ -333,8 +347,8 @@ def _is_section_missing(query: Query, language: str | None, hits: Sequence[Hit],
     """True if a question names one section by its number ("§ 7", "step 9") that neither a hit nor the context has.
 
     ``language`` is that of the question (None: English). If the question names a document, only its hits count. A
-    question for a fact about "item 7" can mean a thing, and in other languages than English and German, the ordinals
-    are unknown: then any label with the number counts.
+    question for a fact about "item 7" can mean a thing, and in other languages than English and German, labels can have
+    unknown ordinals ("artículo segundo"): then any label with the number counts.
     """
     reference = find_section_reference(query.question, language)
     if reference is None or not reference.number:
@@ -343,8 +357,10 @@ def _is_section_missing(query: Query, language: str | None, hits: Sequence[Hit],
     hits = [hit for hit, count in zip(hits, missing, strict=True) if count == min(missing)]
     headings = {heading for hit in hits for heading in hit.heading.split(" > ")}
     texts = [*(hit.text for hit in hits), *context]
-    can_be_thing = reference.word in AMBIGUOUS_WORDS and reference.other_words and not reference.has_about
-    if can_be_thing or (reference.word != "§" and language not in (None, "english", "german")):
+    asks_for_fact = bool(reference.other_words - reference.document_words) and not reference.has_about
+    can_be_thing = reference.word in AMBIGUOUS_WORDS and asks_for_fact
+    is_foreign = reference.word != "§" and language not in (None, "english", "german")
+    if can_be_thing or (is_foreign and has_ordinal_labels([*headings, *texts])):
         return not any(mentions_thing(reference, text) for text in chain(headings, texts))
     return not is_section_mentioned(reference, headings, texts)
 
@@ -378,6 +394,36 @@ def _has_number(text: str, number: str) -> bool:
     mark = r"[-–./]" if all(map(str.isdigit, parts)) else r"[-–./ ]"
     end = r"(?!\d)" if len(parts) == 2 and all(map(str.isdigit, parts)) else r"(?!\w|\.\d)"  # 2.1 has version 2.1.3
     return re.search(rf"(?<![\w.])v?{mark.join(map(re.escape, parts))}{end}", text) is not None
+
+
+def _has_other_date(question: str, language: str | None, first_text: str, texts: Sequence[str]) -> bool:
+    """True if the passage that an answer begins with has other weekdays or months, or if no passage has the year.
+
+    ``language`` is the language of the question, ``first_text`` that passage, and ``texts`` are all passages.
+    """
+    dates = find_date_words(question, language)
+    if any(not has_year(year, texts) for year in dates.years):
+        return True
+    return bool(dates.weekdays or dates.months) and dates.is_contradicted_by(find_date_words(first_text, language))
+
+
+def _is_name_missing(
+    names: Iterable[QuestionName],
+    first_passage: PassageWords,
+    passages: Sequence[PassageWords],
+    function_words: frozenset[str],
+) -> bool:
+    """True if the passage that an answer begins with lacks a name of the question that another passage has.
+
+    Its amount or person is then that of another name. Numbers and tokens are not names here. German names do not count,
+    because ordinary nouns can be part of them.
+    """
+    return any(
+        not first_passage.has_name(name, function_words)
+        and any(passage.has_name(name, function_words) for passage in passages)
+        for name in names
+        if not (name.is_token or name.can_include_nouns or name.text.isdecimal())
+    )
 
 
 def _blank_decimals(text: str, question: str) -> str:

@@ -23,13 +23,15 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence
 from ..text.blocks import to_plain_text
 from ..text.patterns import compile_lazily, remove_long_runs
+from ..text.question_words import build_count_pattern, load_question_words
 from ..text.words import find_reference_numbers, list_terms, segment_words
 from .answer_span import AnswerPart, AnswerSpan, Verdict
-from .answer_types import detect_answer_type
+from .answer_types import FIXED_FORM_TYPES, detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, neutralize_citations
 from .excerpts import Excerpt, SnippetPosition, Stem, get_snippet, put_best_first, render_excerpt, select_excerpts
 from .passages import Passage
+from .question_dates import find_date_words
 from .question_form import find_topic
 from .snippets import Snippet, is_unasked_mail_field
 
@@ -65,8 +67,13 @@ _WEIGHTS |= {"changelog": -3.0}
 #: Chosen on questions about private folders. A question in a document rarely answers one. If the question mentions a
 #: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
-#: A newer version of the same document, such as a policy of another year, has been retrieved too.
-_WEIGHTS |= {"outdated": -2.0}
+#: In languages other than English: the text has other weekdays or months than the question, the number of the things
+#: that it asks to count ("5 DVD"), or a term of it and what nearly all answers have, such as an amount of money. Chosen
+#: on two folders in Spanish and French.
+_WEIGHTS |= {"date_mismatch": -4.0, "counted": 2.0, "fixed_form": 1.1}
+#: A newer version of the same document, such as a policy of another year, has been retrieved too. A snippet is
+#: superseded if a snippet of the newer version, with its headings, has all its terms of the question.
+_WEIGHTS |= {"outdated": -2.0, "superseded": -4.0}
 
 #: The factor of the cosines of multilingual-e5-small, which have a third of the range of those that the weights were
 #: fitted to, and the factor of cosines of an English embedder in other languages. Chosen on tools/language_folders; on
@@ -141,8 +148,10 @@ class SnippetScorer:
         snippets, which are chosen without embeddings. The sender and the date of a mail are then omitted if the
         question cannot ask for them, unless there is nothing else.
         """
-        snippet_terms = {
-            SnippetPosition(passage_index, index): self.list_question_terms(snippet.scored_text)
+        snippet_terms = {  # a row about the question's thing is the right one even if it has no value for it
+            SnippetPosition(passage_index, index): self.list_question_terms(
+                f"{snippet.scored_text} {snippet.empty_columns}"
+            )
             for passage_index, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }
@@ -253,7 +262,13 @@ class _SnippetFeatures:
         self._technical_tokens = frozenset(_find_technical_tokens(question))
         self._asks_for_changes = _CHANGE_QUESTION_PATTERN.search(question) is not None
         self._number_mismatches = _compute_number_mismatches(find_reference_numbers(question), passages)
-        self._outdated_passages = _find_outdated_passages(question, passages)
+        self._newer_versions = _find_newer_versions(question, passages)
+        self._dates, self._counted_pattern = None, None
+        vocabulary = load_question_words(scorer.language)  # None for English
+        if vocabulary is not None:
+            self._dates = find_date_words(question, scorer.language)
+            noun = vocabulary.find_counted_noun(question) if self.answer_type.name == "number" else None
+            self._counted_pattern = None if noun is None else build_count_pattern(noun)
 
     def compute(self, position: SnippetPosition) -> dict[str, float]:
         """Return the features of the snippet at a position, by name: the numbers whose weighted sum is its score.
@@ -273,15 +288,42 @@ class _SnippetFeatures:
             "answer_type": self.answer_type.score_match(text),
             "field": float(self._scorer.asks_for_field(snippet)),
             "number_mismatch": self._number_mismatches[passage_index],
-            "outdated": float(passage_index in self._outdated_passages),
+            "outdated": float(passage_index in self._newer_versions),
+            "superseded": float(self._is_superseded(position)),
             "question": float(snippet.is_question),
-            "document_start": float(index == 0 and passage.is_whole_document),
+            "counted": float(self._counted_pattern is not None and bool(self._counted_pattern.search(text))),
+            "fixed_form": float(bool(self._snippet_terms[position]) and self._has_fixed_form(text)),
+            "date_mismatch": float(self._has_other_date(passage, index)),
+            "document_start": float(index == 0 and passage.is_whole_document and not snippet.cell_text),
             "changelog": float(not self._asks_for_changes and _is_changelog_or_index(passage)),
         }
         if self._technical_tokens:
             features["text_tokens"] = _compute_token_fraction(self._technical_tokens, text)
             features["term_tokens"] = _compute_token_fraction(self._technical_tokens, snippet.term)
         return features
+
+    def _is_superseded(self, position: SnippetPosition) -> bool:
+        """True if a snippet of a newer version has all the question's terms of the snippet at a position."""
+        newer_passages = self._newer_versions.get(position.passage_index, [])
+        terms = self._snippet_terms[position]
+        return bool(terms) and any(
+            terms <= self._scorer.list_question_terms(" ".join([*passage.list_labels(index), snippet.scored_text]))
+            for passage in map(self._passages.__getitem__, newer_passages)
+            for index, snippet in enumerate(passage.snippets)
+        )
+
+    def _has_fixed_form(self, text: str) -> bool:
+        """True if a text has the amount of money or the address that a question in another language asks for."""
+        is_english = self._scorer.language in (None, "english")
+        has_fixed_form = self.answer_type.name == "money" or self.answer_type.name in FIXED_FORM_TYPES
+        return not is_english and has_fixed_form and self.answer_type.is_present_in(text)
+
+    def _has_other_date(self, passage: Passage, index: int) -> bool:
+        """True if a snippet, with the headings above it, has other weekdays or months than the question."""
+        if self._dates is None or not (self._dates.weekdays or self._dates.months):
+            return False
+        text = "\n".join([*passage.list_labels(index), passage.snippets[index].labeled_text])
+        return self._dates.is_contradicted_by(find_date_words(text, self._scorer.language))
 
 
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
@@ -321,6 +363,14 @@ class ScoredPassages:
         """The excerpt that an answer by rules begins with, as displayed; empty if there is no text to quote."""
         excerpts = self._displayed_excerpts[:1]
         return render_excerpts(self.passages, excerpts, self.scorer)[0] if excerpts else ""
+
+    @cached_property
+    def first_passage_text(self) -> str:
+        """The text of the passage that an answer by rules begins with, with its file name, title and headings."""
+        if not self._displayed_excerpts:
+            return ""
+        passage = self.passages[self._displayed_excerpts[0].passage_index]
+        return "\n".join([passage.document, passage.title or "", passage.heading, passage.text])
 
     @cached_property
     def terms_of_empty_cells(self) -> set[str]:
@@ -477,38 +527,51 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
     return [(count - min(num_missing)) / len(numbers) for count in num_missing]
 
 
-def _find_outdated_passages(question: str, passages: Sequence[Passage]) -> set[int]:
-    """Return the indexes of the passages from outdated documents, for which another passage has a newer version.
+def _find_newer_versions(question: str, passages: Sequence[Passage]) -> dict[int, list[int]]:
+    """Return the indexes of the passages from outdated documents, each with those of the newest version.
 
     The titles (or file names) of versions differ only in the year: "Booking policy 2024" is older than "Booking policy
-    2025". A version without a year is the newest. The set is empty if the question asks for a year or an older version.
+    2025". A version without a year is the newest. If the question has a year, the versions of other years are outdated,
+    unless no version is of that year. The result is empty if the question asks for an older version.
     """
-    if _YEAR_OR_OLDER_PATTERN.search(question):
-        return set()
+    question_years = set(_YEAR_PATTERN.findall(question))
+    if not question_years and _YEAR_OR_OLDER_PATTERN.search(question):
+        return {}
     years_by_name: dict[str, dict[int, str]] = {}  # by the name without its year, then by the index of the passage
     for index, passage in enumerate(passages):
         for name in _list_version_names(passage):
             year = max(_YEAR_PATTERN.findall(name), default=_NO_YEAR)
             base_name = " ".join(segment_words(_YEAR_PATTERN.sub(" ", name).replace("_", " ")))
             years_by_name.setdefault(base_name, {})[index] = year
-    return {index for years in years_by_name.values() for index, year in years.items() if year < max(years.values())}
+    newer_versions: dict[int, list[int]] = {}
+    for years in years_by_name.values():
+        current_years = question_years.intersection(years.values()) if question_years else {max(years.values())}
+        current_passages = [index for index, year in years.items() if year in current_years]
+        if current_passages:
+            outdated_passages = years.keys() - set(current_passages)
+            newer_versions |= dict.fromkeys(outdated_passages, current_passages)
+    return newer_versions
 
 
 def _list_version_names(passage: Passage) -> list[str]:
     """Return the names of a document. Other versions of it have names that differ only in the year.
 
-    The name is the title or the file name if it has a year ("Policy 2024") or the other is missing. Otherwise, the
-    title and the file name are one name; if neither has a year, the document key replaces the file name, because a
-    folder can have the year (``2024/policy``). If there is no year at all, the title alone is a second name: the
-    document can be the newest version of one with a year in its title.
+    The name is the title or the file name if it has a year ("Policy 2024") or the other is missing; both are names if
+    both have a year. Otherwise, the title and the file name are one name; if neither has a year, the document key
+    replaces the file name, because a folder can have the year (``2024/policy``). If there is no year at all, the title
+    alone is a second name: the document can be the newest version of one with a year in its title. A sheet also has the
+    name of its workbook (``prices_2024.xlsx/Courses``) if that has a year.
     """
     path = PurePosixPath(passage.document)
     title = passage.plain_title
+    files = (PurePosixPath(part) for part in path.parts[:-1])
+    containers = [file.stem for file in files if file.suffix and _YEAR_PATTERN.search(file.stem)]
     if not title or _YEAR_PATTERN.search(title):
-        return [title or path.stem]
+        names = [title, path.stem] if title and _YEAR_PATTERN.search(path.stem) else [title or path.stem]
+        return list(dict.fromkeys([*names, *containers]))
     file_name = path.stem if _YEAR_PATTERN.search(path.stem) else passage.document.removesuffix(path.suffix)
     name = f"{title} {file_name}"
-    return [name] if _YEAR_PATTERN.search(name) else [title, name]
+    return [name, *containers] if _YEAR_PATTERN.search(name) else [title, name]
 
 
 def _is_changelog_or_index(passage: Passage) -> bool:

@@ -83,6 +83,12 @@ _REFERENCE_PATTERN = compile_lazily(
     r"|people|uhr|tagen?|wochen|monaten?|jahren?|stunden|minuten|prozent)\b)",
     re.IGNORECASE,
 )
+#: A label with an ordinal in a Romance language or in Dutch.
+_ORDINAL_LABEL_PATTERN = compile_lazily(
+    rf"\b(?:{_SECTION_WORDS})\s+(?:[uú]nic|prim[aeio]|premi|second|segund|terc|terz|terti|deuxi|troisi|[cq]uart|quatri|quint"
+    r"|cinqui|sext|sest|sixi|s[eé]pti|setti|octav|ottav|eerste|tweede|derde|vierde|vijfde)",
+    re.IGNORECASE,
+)
 #: The end of a text before a number "I" that is a pronoun: "the clause I signed".
 _DETERMINER_PATTERN = compile_lazily(r"\b(?:an?|any|each|every|my|our|that|the|this|what|which)\s+\Z", re.IGNORECASE)
 #: The phrase that names a section at the start or at the end of a question: "Under clause 4.2 of the lease,".
@@ -285,7 +291,7 @@ def is_section_mentioned(reference: SectionReference, headings: Iterable[str], t
     matches += _REFERENCE_PATTERN.finditer(text)
     matches += (match for match in _LINE_PATTERN.finditer(text) if "#" not in match[0])
     labels = [(match["number"].lower(), (match["word"] or "").lower()) for match in matches]
-    kind = _EXCLUSIVE_WORDS.get(reference.word)
+    kind = _get_exclusive_kind(reference)
     if kind is not None:
         exclusive_labels = [label for label in labels if _EXCLUSIVE_WORDS.get(label[1]) == kind]
         labels = exclusive_labels or labels
@@ -303,7 +309,8 @@ def _has_item_label(text: str, item: str) -> bool:
 def _mentions_number(reference: SectionReference, text: str) -> bool:
     """True if a text has the number of a section in a cell, or in words after or before its word: "second part"."""
     number, word = re.escape(reference.number), re.escape(reference.word)
-    list_pattern = rf"§[^\n§]{{0,40}}?(?<![\w.,]){number}(?![\w,]|\.\d)|" if reference.word == "§" else ""  # "§§ 4, 5"
+    list_word = "§" if reference.word == "§" else rf"\b{word}[ns]\b"
+    list_pattern = rf"{list_word}[^\n§;:]{{0,40}}?(?<![\w.,]){number}(?!\w|[.,]\d)|"  # "§§ 4, 5", "articles 4, 5 and 7"
     cell_pattern = (
         rf"{list_pattern}\|[ \t]*{number}[ \t]*\||{word}s?[\"':#\s]{{1,4}}(?:n[or]\. ?)?{number}(?!\w|[.,]\d)"
     )
@@ -317,11 +324,28 @@ def _mentions_number(reference: SectionReference, text: str) -> bool:
     return re.search(word_pattern, text, re.IGNORECASE) is not None
 
 
+def has_ordinal_labels(texts: Iterable[str]) -> bool:
+    """True if a text has the label of a section with an ordinal in a Romance language or in Dutch.
+
+    >>> has_ordinal_labels(["Artículo segundo. Domicilio"]), has_ordinal_labels(["Artículo 2. Domicilio"])
+    (True, False)
+    """
+    return any(map(_ORDINAL_LABEL_PATTERN.search, texts))
+
+
 def mentions_thing(reference: SectionReference, text: str) -> bool:
     """True if a text has a number as that of a thing: after its word, "no." or a mark, or at the start of a line."""
     number, word = re.escape(reference.number), re.escape(reference.word)
     pattern = rf"(?:^|[:|#,;(]|\bn[or]\.|\b{word}s?)[ \t]*{number}(?!\w|[.,]\d)"
     return re.search(pattern, text, re.IGNORECASE | re.MULTILINE) is not None or _mentions_number(reference, text)
+
+
+def _get_exclusive_kind(reference: SectionReference) -> str | None:
+    """Return the kind of the only labels that can be meant if a document has such labels, or None for any labels.
+
+    "Article 8.2" can be the line "8.2" below "Article 8".
+    """
+    return None if "." in reference.number else _EXCLUSIVE_WORDS.get(reference.word)
 
 
 def _can_be_label(reference: SectionReference, number: str, word: str) -> bool:
@@ -385,7 +409,7 @@ def find_sections(hits: Sequence[Hit], reference: SectionReference, query: Query
     for count, group in groupby(records, key=lambda record: missing[record.id]):
         named_records = list(group)
         sections = list(filter(None, (_find_in_document(record, reference, query) for record in named_records)))
-        kind = _EXCLUSIVE_WORDS.get(reference.word)
+        kind = _get_exclusive_kind(reference)
         if kind is not None:
             words = {word for record in named_records for word in _list_label_words(record, query)}
             if any(_EXCLUSIVE_WORDS.get(word) == kind for word in words):

@@ -53,6 +53,7 @@ _DIGITAL_TIME = (
 #: A year, but not a round number such as 1900, and the years, months and days of Chinese and Japanese.
 _YEAR = r"(?<![\d.,])(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d)|\d{1,4}\s?[年月日]"
 _LETTERS_PATTERN = compile_lazily(r"[^\W\d_]+")
+_CLAUSE_END_PATTERN = compile_lazily(r"[.?!;:,]")
 #: The end of a text before a word that continues its clause; at most two characters.
 _CLAUSE_PATTERN = compile_lazily(r"\w\W?\Z")
 #: One of several words in a phrase.
@@ -140,6 +141,20 @@ class QuestionVocabulary(NamedTuple):
             question = f"{question[: match.start()]} {question[match.end() :]}"
         return question
 
+    def find_counted_noun(self, question: str) -> str | None:
+        """Return the noun that a question asks for the number of, in lower case, or None if it has none.
+
+        >>> load_question_words("french").find_counted_noun("Combien y a-t-il de places dans la salle ?")
+        'places'
+        """
+        lower = _to_lower_same_length(question)
+        patterns = self._select_patterns(lower)
+        for match in patterns.iter_matches(patterns.interrogatives, lower):
+            if match.lastgroup is not None and patterns.kinds[match.lastgroup] == "number":
+                words = _LETTERS_PATTERN.findall(_CLAUSE_END_PATTERN.split(lower[match.end() :], 1)[0])
+                return next((word for word in words if fold_text(word) not in self.function_words), None)
+        return None
+
     def remove_summary_request(self, question: str) -> str | None:
         """Return a request for a summary in lower case without its general words; what remains can name the subject.
 
@@ -160,6 +175,17 @@ class QuestionVocabulary(NamedTuple):
         if self.patterns_without_accents is None:  # the language has no accents
             return self.patterns
         return self.patterns if _fold_words(question) != question else self.patterns_without_accents
+
+
+def build_count_pattern(noun: str) -> re.Pattern[str]:
+    """Return a pattern for a number in digits, at most one other word, and a form of the noun.
+
+    >>> [bool(build_count_pattern("élèves").search(text)) for text in ("25 jeunes élèves", "Les élèves ont 25 livres")]
+    [True, False]
+    """
+    # Without the ending of a long word, so that other cases and numbers match.
+    start = noun[: max(min(len(noun), 4), len(noun) - 2)]
+    return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{re.escape(start)}\w{{0,4}}(?!\w)", re.IGNORECASE)
 
 
 def _to_lower_same_length(text: str) -> str:

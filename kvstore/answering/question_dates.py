@@ -1,0 +1,154 @@
+"""Weekdays, months and years in a question and in texts, in the languages of ``kvstore/text/questions`` that are in
+Latin script. A text *contradicts* a question if it has other weekdays, or other months, than the question.
+
+In: a question or another text. Out: its :class:`DateWords`, and if a text contradicts a question or lacks its year. The
+hours of Friday do not answer "When is it open on Sunday?", but those of "Monday to Sunday" do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..text.month_names import read_month_numbers
+from ..text.normalize import fold_text
+from ..text.patterns import compile_lazily
+from ..text.question_words import read_language_file, split_phrases
+
+#: For each weekday, the first letters of its names, without accents.
+_WEEKDAY_STEMS = (
+    "montag|lundi|lunes|lunedi|maandag|mandag|segundas?-feira|poniedzial",
+    "dienstag|mardi|martes|martedi|dinsdag|tisdag|tercas?-feira|wtor",
+    "mittwoch|mercredi|miercoles|mercoledi|woensdag|onsdag|quartas?-feira|srod",
+    "donnerstag|jeudi|jueves|giovedi|donderdag|torsdag|quintas?-feira|czwart",
+    "freitag|vendredi|viernes|venerdi|vrijdag|fredag|sextas?-feira|piat",
+    "samstag|sonnabend|samedi|sabado|sabato|zaterdag|lordag|sobot",
+    "sonntag|dimanche|domingo|domenica|zondag|sondag|niedziel",
+)
+_WEEKDAY_PATTERN = compile_lazily(rf"(?<!\w)(?:{'|'.join(f'({stems})' for stems in _WEEKDAY_STEMS)})\w*")
+#: Words for several weekdays without their names, and the ends of their abbreviations: daily, on workdays, Mo-Fr.
+_OTHER_DAYS_PATTERN = compile_lazily(
+    r"(?<!\w)(?:taglich|jederzeit|(?:werk|wochen|feier|arbeits)tag\w*|wochenend\w*|tous les jours|chaque jour"
+    r"|en semaine|week-?ends?|jours (?:ouvr\w+|feries)|(?:todos los|cada) dias?|diari\w*|entre semana|laborables?"
+    r"|festiv[oi]s?|fin(?:es)? de semana|tutti i giorni|ogni giorno|feriali|fine settimana|todos os dias|dias uteis"
+    r"|fi[mn]s? de semana|feriados?|dagelijks|(?:elke|iedere) dag|(?:werk|week|feest)dag\w*|doordeweeks|dagligen"
+    r"|varje dag|vardag\w*|helg\w*|codziennie|dni \w+)(?!\w)|(?<!\w)[^\W\d_]{1,3}\.?\s?[-–—/]\s?[^\W\d_]{1,3}(?!\w)"
+)
+#: The words between the first and the last weekday or month of a range, and words that only join two of them.
+_RANGE_WORDS = frozenset("a al ao ate au bis do fino hasta jusqu m t till to tot".split())
+_CONJUNCTIONS = frozenset("and e en et i o oder och of oraz ou u und y".split())
+#: The maximum number of characters between the first and the last weekday or month of a range.
+_MAX_RANGE_GAP = 24
+_WORD_PATTERN = compile_lazily(r"[^\W\d_]+")
+_NUMERIC_DATE_PATTERN = compile_lazily(
+    # With a year: "7.1." can be the number of a section.
+    r"(?<![\d./-])(?:\d{1,2}[./-] ?(?P<month>1[0-2]|0?[1-9])[./-] ?(?:19|20)?\d\d(?![./-]?\d)"
+    r"|(?:19|20)\d\d-(?P<iso>1[0-2]|0[1-9])(?!\d))"
+)
+#: A year, but no round number and no amount.
+_YEAR_PATTERN = compile_lazily(
+    r"(?<![\d.,€$£])(?<![€$£] )(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d|\s?[€$£%°]|\s?(?:euros?|eur|franken|francs?|dollars?"
+    r"|d[oó]lares|pesos?|person\w*|[ckm]?[glmw]h?[²³]?|kilo\w*|met(?:er|res?|ros?|ri)|liter|litr\w*)(?!\w))",
+    re.IGNORECASE,
+)
+#: A range of years: 1998–2004, 2025/26, "von 1998 bis 2004".
+_YEAR_RANGE_PATTERN = compile_lazily(
+    r"(?<!\d)((?:1\d|20)\d\d)(?:\s?[-–—/]\s?|\s(?:bis|and|y|e|et|und|a|al|à|au|até|hasta|en|tot|to)\s(?:el\s)?)"
+    r"((?:1\d|20)?\d\d)(?!\d)",
+    re.IGNORECASE,
+)
+#: Languages whose names of months have no case endings.
+_MONTH_LANGUAGES = frozenset("dutch french german italian portuguese spanish swedish".split())
+
+
+class DateWords(NamedTuple):
+    """The weekdays (0 to 6) and months (1 to 12) in a text, and its years as written.
+
+    ``has_other_days`` is True if it also has weekdays without their names, as in *daily*.
+    """
+
+    weekdays: frozenset[int]
+    months: frozenset[int]
+    years: frozenset[str]
+    has_other_days: bool
+
+    def is_contradicted_by(self, text: DateWords) -> bool:
+        """True if a text has weekdays or months, but none of those in this question."""
+        has_both = bool(self.weekdays and text.weekdays) and not text.has_other_days
+        has_other_weekday = has_both and self.weekdays.isdisjoint(text.weekdays)
+        return has_other_weekday or (bool(self.months and text.months) and self.months.isdisjoint(text.months))
+
+
+def find_date_words(text: str, language: str | None) -> DateWords:
+    """Return the weekdays, months and years in a text; ``language`` is that of the names of months.
+
+    Names of months are known in the languages that do not inflect them. A range has all weekdays or months from the
+    first to the last one.
+
+    >>> dates = find_date_words("Lunes a miércoles y sábado, del 1 de octubre al 15 de enero de 2026", "spanish")
+    >>> sorted(dates.weekdays), sorted(dates.months), sorted(dates.years)
+    ([0, 1, 2, 5], [1, 10, 11, 12], ['2026'])
+    >>> sorted(find_date_words("Wie war 2019 der Preis für 2025 Euro?", "german").years)
+    ['2019']
+    """
+    folded_text = fold_text(text)
+    weekdays = [
+        (match.start(), match.end(), match.lastindex - 1)
+        for match in _WEEKDAY_PATTERN.finditer(folded_text)
+        if match.lastindex is not None
+    ]
+    numbers = _read_months(language)
+    months = [
+        (match.start(), match.end(), numbers[match.group()] - 1)
+        for match in _WORD_PATTERN.finditer(folded_text)
+        if match.group() in numbers
+    ]
+    numeric_months = (int(match["month"] or match["iso"]) for match in _NUMERIC_DATE_PATTERN.finditer(text))
+    return DateWords(
+        _expand_ranges(folded_text, weekdays, 7),
+        frozenset(month + 1 for month in _expand_ranges(folded_text, months, 12)) | frozenset(numeric_months),
+        frozenset(_YEAR_PATTERN.findall(text)),
+        _OTHER_DAYS_PATTERN.search(folded_text) is not None,
+    )
+
+
+def has_year(year: str, texts: Iterable[str]) -> bool:
+    """True if one of the texts has a year, or a range of years with it: 1998–2004, 2025/26.
+
+    >>> has_year("2001", ["Von 1998 bis 2004"]), has_year("2026", ["Im Jahr 2025/26"]), has_year("2026", ["2025, 2027"])
+    (True, True, False)
+    """
+    for text in texts:
+        if re.search(rf"(?<!\d){year}(?!\d)", text):
+            return True
+        for first, last in _YEAR_RANGE_PATTERN.findall(text):
+            if first <= year <= first[: 4 - len(last)] + last:
+                return True
+    return False
+
+
+@cache
+def _read_months(language: str | None) -> Mapping[str, int]:
+    """Return the number of each month by the names in the word file of a language, without accents. Cached."""
+    word_file = read_language_file(language) if language in _MONTH_LANGUAGES else None
+    names = [] if word_file is None else split_phrases(word_file["answers"]["months"])
+    numbers = read_month_numbers(language)
+    return {fold_text(name): numbers[name] for name in names if name in numbers}
+
+
+def _expand_ranges(text: str, matches: list[tuple[int, int, int]], period: int) -> frozenset[int]:
+    """Return the numbers of the weekdays or months in a text, with those inside ranges.
+
+    ``matches`` are the start, the end and the number (0 to ``period`` - 1) of each name in the text.
+    """
+    numbers = {number for *_, number in matches}
+    for (_, end, first), (start, _, last) in pairwise(matches):
+        gap = text[end:start]
+        words = set(_WORD_PATTERN.findall(gap))
+        is_range = gap.strip() in ("-", "–", "—", "/") or (bool(words & _RANGE_WORDS) and not words & _CONJUNCTIONS)
+        if is_range and len(gap) <= _MAX_RANGE_GAP and not set(",;") & set(gap):
+            numbers |= {(first + step) % period for step in range((last - first) % period)}
+    return frozenset(numbers)
