@@ -420,6 +420,20 @@ def test_merged_rows_above_the_header_of_a_word_table_are_its_titles() -> None:
     assert read_rows(title, car) == "| Allowances from 2025 |  |\n| --- | --- |\n| Car | 41p |\n"
 
 
+@pytest.mark.parametrize("style", ["Light List Accent 1", "Medium Shading 1", "Light Grid"])
+def test_a_word_table_whose_style_marks_its_header_is_no_form(style: str) -> None:
+    docx = pytest.importorskip("docx")
+    document = docx.Document()
+    table = document.add_table(rows=3, cols=2, style=style)
+    for row, texts in enumerate((("Name", "Phone 1"), ("Ada", "0301 44"), ("Ivo", "0302 7"))):
+        for column, text in enumerate(texts):
+            table.cell(row, column).text = text
+    stream = io.BytesIO()
+    document.save(stream)
+    text = read_text(stream.getvalue(), "a.docx")
+    assert text == "| Name | Phone 1 |\n| --- | --- |\n| Ada | 0301 44 |\n| Ivo | 0302 7 |\n"
+
+
 def test_headers_and_footers_of_a_word_document_are_its_last_paragraphs_without_page_numbers() -> None:
     docx = pytest.importorskip("docx")
     oxml = importlib.import_module("docx.oxml")

@@ -360,6 +360,18 @@ class DocxBody:
                 self._cited_notes.append(self._notes[note])
                 inline.add_text(f"[{len(self._cited_notes)}]")
 
+    def _has_header_style(self, table: Any) -> bool:
+        """True if the style of a table makes its first row bold or gives it a background (17.7.6)."""
+        look = table.find("w:tblPr/w:tblLook", nsmap)
+        if look is None or look.get(qn("w:firstRow")) not in ("1", "true", "on"):
+            return False
+        style_id = get_value(table, "w:tblPr/w:tblStyle", "")
+        first_row = "w:tblStylePr[@w:type='firstRow']"
+        return any(
+            self._find_style_property(style_id, f"{first_row}/{path}") is not None
+            for path in ("w:rPr/w:b", "w:tcPr/w:shd")
+        )
+
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
         """Return the blocks of a table, none for a table without text.
 
@@ -375,7 +387,7 @@ class DocxBody:
         if len(cells) == 1:  # a box around text
             return self._build_container_blocks(cells[0])
         num_titles = count_title_rows(len(row) > 1 for row in rows)
-        is_form = _is_marked_as_form(table, rows[num_titles:])
+        is_form = False if self._has_header_style(table) else _is_marked_as_form(table, rows[num_titles:])
         texts: list[list[str]] = []
         for index, row in enumerate(rows):
             row_texts: list[str] = []
