@@ -861,6 +861,17 @@ def test_a_question_names_a_row_as_it_is_written(reader: AnswerReader, tmp_path:
     assert "Alert: pg_disk; Meaning: The volume is full" in answer.text.split("\n\n")[0]
 
 
+@pytest.mark.parametrize(("year", "is_answered"), [(2025, True), (2023, False)])
+def test_a_row_with_the_date_of_another_year_is_no_answer(
+    reader: AnswerReader, tmp_path: Path, year: int, is_answered: bool
+) -> None:
+    rows = "| 2025-02-03 | Crane motor | 310 EUR |\n| 2025-05-09 | Harbor light | 45 EUR |"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("costs.md", f"# Repairs\n\n| Date | Item | Cost |\n|---|---|---|\n{rows}\n", format="markdown")
+        answer = store.ask(f"What did the repair of the crane motor cost in {year}?")
+    assert (answer.outcome == "answered") == is_answered, answer.text
+
+
 MAIL = """From: Billing <billing@acme.example>
 Date: Tue, 5 Mar 2024 10:00:00 +0000
 Subject: Invoice 4711

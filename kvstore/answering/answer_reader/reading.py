@@ -74,6 +74,8 @@ _OPENING_LOGIT, _DESCRIPTION_LOGIT = 4.0, 1.0
 #: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
 _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
 _AVERAGE_PATTERN = compile_lazily(r"\b(?:(?P<average>average|avg|mean)|median)\b|Ø", re.IGNORECASE)
+#: The date of a row or an appointment.
+_DATE_FIELD_PATTERN = compile_lazily(r"(?:\A|[;.] )(?:date|when): ([^;\n]+)", re.IGNORECASE)
 _FULL_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 #: A year of a question, but neither an amount ("2000 euros") nor the limit of a period ("since 2019").
 _ASKED_YEAR_PATTERN = compile_lazily(
@@ -285,8 +287,13 @@ def _read_candidates(
 def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> bool:
     """True if the name or title of a document, or a heading, has other years than the question, and its text none.
 
-    ``years`` are those of the question. The dates of minutes and reports are in their names.
+    ``years`` are those of the question. The dates of minutes and reports are in their names. The date of a row or an
+    appointment is its own.
     """
+    text = window.text[window.offset :]
+    dates = " ".join(_DATE_FIELD_PATTERN.findall(text))
+    if _FULL_YEAR_PATTERN.search(dates) and not any(year in text for year in years):
+        return True
     labels = f"{PurePosixPath(passage.document).stem} {passage.title or ''} {window.text[: window.offset]}"
     label_years = set(_FULL_YEAR_PATTERN.findall(labels))
     return bool(label_years) and not any(year in labels or year in passage.text for year in years)
