@@ -857,7 +857,7 @@ def test_a_question_names_a_row_as_it_is_written(reader: AnswerReader, tmp_path:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("alerts.md", f"# Runbook\n\n| Alert | Meaning |\n|---|---|\n{rows}\n", format="markdown")
         answer = store.ask("What does pg_disk mean?")
-    assert answer.outcome == "answered", answer.text
+    assert answer.confidence > 0.8, answer.text
     assert "Alert: pg_disk; Meaning: The volume is full" in answer.text.split("\n\n")[0]
 
 

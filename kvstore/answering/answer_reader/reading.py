@@ -74,6 +74,8 @@ _OPENING_LOGIT, _DESCRIPTION_LOGIT = 4.0, 1.0
 #: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
 _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
 _AVERAGE_PATTERN = compile_lazily(r"\b(?:(?P<average>average|avg|mean)|median)\b|Ø", re.IGNORECASE)
+#: The verb in "What does code 7 mean?", which asks for no average.
+_MEAN_VERB_PATTERN = compile_lazily(r"\bmean(?=\W*\Z| (?:by|for|if|in|on|that|to|when)\b)", re.IGNORECASE)
 #: The date of a row or an appointment.
 _DATE_FIELD_PATTERN = compile_lazily(r"(?:\A|[;.] )(?:date|when): ([^;\n]+)", re.IGNORECASE)
 _FULL_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
@@ -305,7 +307,7 @@ def _is_single_value(question: str, text: str, snippet: Snippet, stem: Callable[
     A row has it in a cell ("Shop: Average; Rent: $90"), or in the name of a column that has no other words or one of
     the question ("Average rent").
     """
-    match = _AVERAGE_PATTERN.search(question)
+    match = _AVERAGE_PATTERN.search(_MEAN_VERB_PATTERN.sub("", question))
     if match is None or snippet.kind != "table":
         return False
     terms = set(list_terms(question, stem))
