@@ -1827,6 +1827,7 @@ def test_sections_of_latex_have_the_numbers_that_are_printed() -> None:
         "Thanks", "Land", "1 Peat", "1.1 Depth", "1.1.1 Cores", "Wet", "2 Moss", "2.1 Green", "A Data", "A.1 Tables",
         "Index",
     ]  # fmt: skip
+    assert read_sections("article", r"\section{1. Typed}\section*{2) Typed}") == ["1. Typed", "2) Typed"]
     untitled = r"\documentclass{article}\begin{document}\section{Peat}\end{document}"
     assert read_one(untitled, "a.tex").title == "Peat"
     appendices = r"\section{Peat}\begin{appendices}\section{Data}\end{appendices}"

@@ -66,6 +66,7 @@ _MAX_SKIPPED_SPACES = 40
 _MAX_BULLET_CHARACTERS = 2
 COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")  # \emph, \% or a brace
 _CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")  # \caption, possibly after \centerhead
+_ESCAPED_NUMBER_PATTERN = re.compile(r"^(\d{1,9})\\(?=[.)])")  # 1\. Tea
 _BARE_PATH_PATTERN = re.compile(r"[\w./:+-]+")  # chapters/intro.tex
 _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,20})")  # language=Python
 
@@ -113,7 +114,8 @@ class LatexConverter(MacroTable):
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
         line = render_one_line(_FragmentConverter(self, text, depth + 1, plain=plain).parse_blocks())
-        return line.removeprefix("\\")  # the backslash escapes a first character that could begin another block
+        # A backslash escapes a first character, or the end of a first number, that could begin another block.
+        return _ESCAPED_NUMBER_PATTERN.sub(r"\1", line.removeprefix("\\"))
 
     def add_footnote(self, text: str, depth: int) -> str:
         """Store a footnote with the LaTeX source ``text``, and return the reference to it, such as ``[1]``.
