@@ -28,7 +28,7 @@ from .opendocument import (
     iter_rows,
     open_opendocument,
 )
-from .sheets import SheetRow, Sheets
+from .sheet_rows import SheetRow, Sheets
 
 _SPACES = {f"{TEXT}s": " ", f"{TEXT}tab": " ", f"{TEXT}line-break": "\n"}
 #: The maximum size of a sheet in any spreadsheet program. Cells beyond it are not read: a file can declare any number

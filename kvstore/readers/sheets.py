@@ -30,6 +30,7 @@ from .decoding import collapse_whitespace
 from .markdown_blocks import MarkdownBlock, count_title_rows, join_blocks, make_paragraph, make_titled_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
+from .sheet_rows import SheetRow, Sheets
 from .tabular import NumberedRow, iter_row_documents
 
 #: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
@@ -47,17 +48,6 @@ _DEFAULT_NAME_PATTERN = re.compile(
 _DIGIT_PATTERN = re.compile(r"\d")
 #: The last characters of labels.
 _COLONS = (":", "：")
-
-
-class SheetRow(NamedTuple):
-    """A row of a sheet. ``spans`` has the numbers of rows and columns of its merged cells, by column from 0."""
-
-    cells: list[str]
-    spans: Mapping[int, tuple[int, int]]
-
-
-#: The sheets of a workbook by name; the rows are produced on demand.
-Sheets = Mapping[str, Iterator[SheetRow]]
 
 
 class _NonblankRow(NamedTuple):

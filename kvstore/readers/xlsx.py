@@ -23,7 +23,7 @@ from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .packages import Package
-from .sheets import SheetRow, Sheets
+from .sheet_rows import SheetRow, Sheets
 from .xml_tree import parse_xml
 
 _NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
