@@ -445,6 +445,21 @@ def test_the_year_weekday_and_month_of_a_question_must_be_in_the_answer(
     assert store.ask("Quel était le tarif de l'abonnement pour adultes en 2019 ?").abstained
 
 
+def test_the_number_after_a_noun_is_not_that_of_another(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "spanish"})
+    store.put("autobuses", "El autobús de la línea 4 va a la estación. El autobús de las líneas 6 y 7 va al hospital.")
+    assert not store.ask("¿Adónde va el autobús de la línea 4?").abstained
+    assert not store.ask("¿Adónde va el autobús de la línea 7?").abstained
+    assert store.ask("¿Adónde va el autobús de la línea 9?").abstained
+
+
+def test_an_ordinal_is_not_a_reference_number(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "spanish"})
+    store.put("premio", "La décima edición del premio de poesía de la ciudad la ganó Marta Soler en el teatro.")
+    answer = store.ask("¿Quién ganó la 10.ª edición del premio de poesía de la ciudad?")
+    assert not answer.abstained and answer.weighed is not None and "10.ª" not in answer.weighed.unknown
+
+
 def test_the_amount_or_person_of_another_name_does_not_answer(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"stemmer": "spanish"})
     store.put("correo", "El grupo de la tarde lo lleva Nuria Palomeque. Nuria Palomeque cobra 26 euros por hora.")

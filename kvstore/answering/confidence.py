@@ -72,7 +72,13 @@ from .numbered_sections import (
 from .passages import iter_spans
 from .question_dates import find_date_words, has_year
 from .question_form import find_topic
-from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
+from .question_names import (
+    PassageWords,
+    QuestionName,
+    drop_crossing_bigrams,
+    find_numbered_nouns,
+    find_question_names,
+)
 
 if TYPE_CHECKING:
     from .answer_reader.reading import ReaderResult
@@ -308,7 +314,10 @@ def estimate_confidence(
     if reader_result is None and not is_english and not is_about_other_thing:
         first_text = scored_passages.first_passage_text
         texts = [*map(_join_texts, hits), *context]
-        is_about_other_thing = _has_other_date(query.question, question_language, first_text, texts)
+        is_about_other_thing = _has_other_date(query.question, question_language, first_text, texts) or any(
+            _has_other_number(stem(noun), number, passages, function_words)
+            for noun, number in find_numbered_nouns(query.question, question_language)
+        )
         if answer_type.name in _FIRST_PARAGRAPH_TYPES:
             first_passage = PassageWords(_blank_decimals(first_text, query.question), stem)
             is_about_other_thing |= _is_name_missing(question_terms.names, first_passage, passages, function_words)
@@ -405,6 +414,14 @@ def _has_other_date(question: str, language: str | None, first_text: str, texts:
     if any(not has_year(year, texts) for year in dates.years):
         return True
     return bool(dates.weekdays or dates.months) and dates.is_contradicted_by(find_date_words(first_text, language))
+
+
+def _has_other_number(
+    noun_stem: str, number: int, passages: Sequence[PassageWords], function_words: frozenset[str]
+) -> bool:
+    """True if a noun has other numbers after it in the passages, as in *línea 5*, but never the one of the question."""
+    ranges = list(chain.from_iterable(passage.list_numbers_after(noun_stem, function_words) for passage in passages))
+    return bool(ranges) and not any(first <= number <= last for first, last in ranges)
 
 
 def _is_name_missing(

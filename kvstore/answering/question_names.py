@@ -70,6 +70,14 @@ _GERMAN_LABELS = frozenset(
     seite ziffer
     """.split()
 )
+#: Abbreviations between a noun and its number in other languages.
+_NUMBER_LABELS = frozenset("n no nº num numero".split())
+#: Nouns before a decade (*los años 80*), without accents.
+_YEAR_NOUNS = frozenset("annees anni anos jaren lata".split())
+#: A noun in lower case and its number, at the end of a clause or before a word of at most three letters.
+_NUMBERED_NOUN_PATTERN = compile_lazily(
+    r"(?<![\w-])(?P<noun>[^\W\d_]{3,})\s(?:n\.?[ºo°]?\s?)?(?P<number>\d{1,3})(?=\s*(?:[?!,;:]|\Z)|\s[^\W\d_]{1,3}\s)"
+)
 #: A number that is part of the German name before it, such as a house number; longer ones are mostly years.
 _NAME_NUMBER_PATTERN = compile_lazily(r"\d{1,3}")
 #: The signs before, and the units after, the number of an amount.
@@ -176,18 +184,30 @@ class PassageWords:
         if f"{number}. {noun_form}" in self.text:
             return True
         noun_stem = self.stem(name.words[index - 1])
+        ranges = self.list_numbers_after(noun_stem, function_words, form=noun_form)
+        return any(first <= int(number) <= last for first, last in ranges)
+
+    def list_numbers_after(
+        self, noun_stem: str, function_words: frozenset[str], *, form: str | None = None
+    ) -> list[tuple[int, int]]:
+        """Return the lowest and the highest of the numbers that follow each occurrence of a noun, if any do.
+
+        A label ("Haus Nr. 7"), or other numbers with a function word before each next one ("Haus 5 und 7"), can be
+        between them. With ``form``, only occurrences with this form count, see :meth:`_matches_form`.
+        """
+        ranges = []
         for position, stem in enumerate(self._stems):
-            if stem != noun_stem or not self._matches_form(position, noun_form, function_words):
+            if stem != noun_stem or (form is not None and not self._matches_form(position, form, function_words)):
                 continue
             following = self.words[position + 1 : position + 1 + _MAX_NUMBER_WORDS]
-            if following and following[0] in _GERMAN_LABELS:
+            if following and following[0] in _GERMAN_LABELS | _NUMBER_LABELS:
                 del following[0]
             numbers = list(takewhile(str.isdecimal, following[::2]))
             num_links = len(list(takewhile(function_words.__contains__, following[1::2])))
             values = list(map(int, numbers[: num_links + 1]))
-            if values and min(values) <= int(number) <= max(values):
-                return True
-        return False
+            if values:
+                ranges.append((min(values), max(values)))
+        return ranges
 
     def _has_words(self, name: QuestionName, indexes: slice, function_words: frozenset[str]) -> bool:
         """True if the passage has the words of a name that the slice ``indexes`` selects, in order and almost adjacent.
@@ -277,6 +297,26 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     titles_with_words = ((title, *_list_words_and_forms(title)) for title in find_marked_titles(question))
     titles = (QuestionName(title, tuple(words), tuple(forms)) for title, words, forms in titles_with_words)
     return list(dict.fromkeys([*builder.names, *titles]))
+
+
+def find_numbered_nouns(question: str, language: str | None) -> list[tuple[str, int]]:
+    """Return the nouns in lower case with a number after them in a question in a language, as in *línea 4*.
+
+    A German noun with a number is a name already, see :func:`find_question_names`. Decades are no such numbers.
+
+    >>> find_numbered_nouns("¿Quién limpia el aula 12 de la planta 3?", "spanish")
+    [('aula', 12), ('planta', 3)]
+    >>> find_numbered_nouns("¿Hay descuento para 3 personas con 12 años?", "spanish")
+    []
+    """
+    if capitalizes_nouns(language):
+        return []
+    function_words = get_function_words(language)
+    return [
+        (fold_text(match["noun"]), int(match["number"]))
+        for match in _NUMBERED_NOUN_PATTERN.finditer(question)
+        if match["noun"].islower() and fold_text(match["noun"]) not in function_words | _YEAR_NOUNS
+    ]
 
 
 class _NameBuilder:

@@ -44,7 +44,8 @@ _MARK_PATTERN = compile_lazily(r"[-./\\@:$#%~(+]")
 _INFORMATIVE_MARK_PATTERN = compile_lazily(r"[^\w-]")
 #: Words with a digit that are joined by marks, except decimals and numbers with a unit ("32-foot").
 _REFERENCE_NUMBER_PATTERN = compile_lazily(
-    r"(?<![\w./-])(?=[\w./-]*\d)(?!\d+\.\d+(?![\w./-]))(?![\d.]+-[^\W\d]{3})\w+(?:[-./]\w+)+(?![\w/-])"
+    r"(?<![\w./-])(?=[\w./-]*\d)(?!(?:\d+\.(?:\d+|[ao]s?|er)|\d{1,3}(?:\.\d{3})+)(?![\w./-]))"
+    r"(?![\d.]+-[^\W\d]{3})\w+(?:[-./]\w+)+(?![\w/-])"
 )
 
 #: Words that ask for texts and say nothing about their subject.
@@ -348,10 +349,13 @@ def find_technical_tokens(text: str) -> list[str]:
 def find_reference_numbers(text: str) -> list[str]:
     """Return the reference numbers in a text in normal form, in order.
 
-    These are numbers with inner punctuation, such as the number of an invoice or an order, a version or a date.
+    These are numbers with inner punctuation, such as the number of an invoice or an order, a version or a date, but not
+    Spanish ordinals and amounts.
 
     >>> find_reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
     ['inv-2024/017', '2025-03-04', '2.1.0']
+    >>> find_reference_numbers("¿Quién ganó 1.250.000 euros en la 10.ª edición?")
+    []
     """
     return [match.group() for match in _REFERENCE_NUMBER_PATTERN.finditer(fold_text(text))]
 
