@@ -1184,6 +1184,30 @@ def test_a_section_is_found_by_another_form_of_its_label(store: kvstore.Store, q
     assert answer in re.sub(r" \[\d+\]", "", store.ask(question).text)
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What do I do in step 2 of the press guide?", "STEP TWO Load the paper."),
+        ("What does Anna find in chapter 5?", "In the fifth chapter, Anna finds the letter."),
+        ("What is rule 5?", "Rule No. 5 is that nobody eats at the desk."),
+        ("Who owns section 2?", "Owner: Ole"),
+        ("What is item 4 on the agenda?", "4. Budget (Ann Lund)"),
+    ],
+)
+def test_an_item_of_a_list_is_not_the_section_of_another_document(
+    store: kvstore.Store, question: str, answer: str
+) -> None:
+    items = "1. Welcome\n2. Minutes\n3. Heating\n4. Budget (Ann Lund)\n5. Any other business"
+    store.put("agenda", f"# Agenda\n\n{items}\n", title="Agenda", format="markdown")
+    steps = "STEP ONE\nClean the rollers.\n\nSTEP TWO\nLoad the paper.\n\nSTEP THREE\nSet the speed to 40.\n"
+    store.put("press", f"Guide to the press\n\n{steps}", title="Guide to the press")
+    store.put("novel", "In the fifth chapter, Anna finds the letter. It is from Lima.", title="Novel")
+    store.put("notes", "Rule No. 5 is that nobody eats at the desk. We delete accounts after 30 days.", title="Notes")
+    store.put("areas.csv:2", "Section: 2\nTopic: Windows\nOwner: Ole")
+    store.put("areas.csv:3", "Section: 3\nTopic: Roof\nOwner: Kim")
+    assert answer in store.ask(question).text.split("\n\n")[0]
+
+
 def test_a_section_of_two_documents_is_quoted_from_both(store: kvstore.Store) -> None:
     store.put("lease", LEASE, title="Lease", format="markdown")
     store.put("sale", SALE, title="Sale", format="markdown")

@@ -212,7 +212,8 @@ class NumberedSection(NamedTuple):
     """A section of a document: bytes ``start`` to ``end`` of its text, and the titles of the headings that lead to it.
 
     The label at the start of its own heading has the ``number`` and the ``word``, or empty strings. The text after the
-    heading begins at byte ``text_start``. ``is_line`` is True if the section begins with a line that is no heading.
+    heading begins at byte ``text_start``. ``is_line`` is True if the section begins with a line that is no heading, and
+    ``has_heading`` False if this line has only the label before the text.
     """
 
     record: DocumentRecord
@@ -224,6 +225,7 @@ class NumberedSection(NamedTuple):
     text_start: int
     end: int
     is_line: bool = False
+    has_heading: bool = True
 
 
 def find_section_reference(question: str, likely_language: str | None = None) -> SectionReference | None:
@@ -297,7 +299,7 @@ def is_section_mentioned(reference: SectionReference, headings: Iterable[str], t
         labels = exclusive_labels or labels
     if reference.items and not _has_item_label(text, reference.items[-1]):
         return False
-    return any(_can_be_label(reference, *label) for label in labels) or _mentions_number(reference, text)
+    return any(_can_be_label(reference, *label) for label in labels) or mentions_number(reference, text)
 
 
 def _has_item_label(text: str, item: str) -> bool:
@@ -306,7 +308,7 @@ def _has_item_label(text: str, item: str) -> bool:
     return re.search(label, text, re.IGNORECASE | re.MULTILINE) is not None
 
 
-def _mentions_number(reference: SectionReference, text: str) -> bool:
+def mentions_number(reference: SectionReference, text: str) -> bool:
     """True if a text has the number of a section in a cell, or in words after or before its word: "second part"."""
     number, word = re.escape(reference.number), re.escape(reference.word)
     list_word = "§" if reference.word == "§" else rf"\b{word}[ns]\b"
@@ -337,7 +339,7 @@ def mentions_thing(reference: SectionReference, text: str) -> bool:
     """True if a text has a number as that of a thing: after its word, "no." or a mark, or at the start of a line."""
     number, word = re.escape(reference.number), re.escape(reference.word)
     pattern = rf"(?:^|[:|#,;(]|\bn[or]\.|\b{word}s?)[ \t]*{number}(?!\w|[.,]\d)"
-    return re.search(pattern, text, re.IGNORECASE | re.MULTILINE) is not None or _mentions_number(reference, text)
+    return re.search(pattern, text, re.IGNORECASE | re.MULTILINE) is not None or mentions_number(reference, text)
 
 
 def _get_exclusive_kind(reference: SectionReference) -> str | None:
@@ -666,6 +668,7 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
                 offsets[index] + len(heading.encode()),
                 offsets[end],
                 is_line=text[match.start()] != "#",
+                has_heading=has_heading,
             )
         )
     return sections

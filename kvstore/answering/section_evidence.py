@@ -30,9 +30,11 @@ from .numbered_sections import (
     ChangesRequest,
     NumberedSection,
     SectionReference,
+    count_missing_words,
     find_sections,
     list_section_chunks,
     list_topic_stems,
+    mentions_number,
     remove_reference,
     skip_heading,
 )
@@ -49,8 +51,9 @@ _MAX_NUMBER_BYTES = 40
 def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> Evidence | None:
     """Return evidence from the section that a question names or asks for, or None if no document of ``hits`` has it.
 
-    A question for a fact gets the chunks of the section with the most of its other words. Side effect: the question of
-    ``query`` then no longer names the section, because no sentence of the section does.
+    A question for a fact gets the chunks of the section with the most of its other words; there must be one, unless the
+    question names the document. Side effect: the question of ``query`` then no longer names the section, because no
+    sentence of the section does.
     """
     sections = find_sections(hits, reference, query)
     if not sections:
@@ -62,14 +65,25 @@ def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Qu
     min_size = min(map(len, topics))
     sections = [section for section, topic in zip(sections, topics, strict=True) if len(topic) == min_size]
     topics = [topic for topic in topics if len(topic) == min_size]
+    names = (f"{section.record.title or ''} {section.record.key}" for section in sections)
+    is_named = bool(reference.document_words) and not any(count_missing_words(reference, name, query) for name in names)
     if not (topics[0] and not reference.has_about):
+        # An item of a list is not the section if another document mentions "rule 5" or "the fifth chapter".
+        texts = [hit.text for hit in hits if all(hit.document != section.record.key for section in sections)]
+        are_items = all(section.is_line and not section.word and not section.has_heading for section in sections)
+        if are_items and not is_named and any(mentions_number(reference, text) for text in texts):
+            return None
         return _quote_sections(sections, topics, query)
-    if reference.word in AMBIGUOUS_WORDS and all(section.word != reference.word for section in sections):
+    has_word = any(section.word == reference.word for section in sections)
+    if reference.word in AMBIGUOUS_WORDS and not (is_named or has_word):
         return None
     chunks = list(dict.fromkeys(chunk for section in sections for chunk in list_section_chunks(section, query.state)))
+    stem_counts = _count_stems(chunks, topics[0], query)
+    if not (is_named or stem_counts.any()):
+        return None
     question = query.question
     query.question = remove_reference(question)
-    ranking = best(query.state, np.array(chunks, np.uint64), _count_stems(chunks, topics[0], query), MAX_CHUNKS)
+    ranking = best(query.state, np.array(chunks, np.uint64), stem_counts, MAX_CHUNKS)
     evidence = evidence_of(query, SECTION, ranking, "in the section that the question names", len(chunks))
     return replace(evidence, question=question)
 
