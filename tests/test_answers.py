@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import kvstore
-from kvstore.answering.answer_types import _TYPE_PATTERNS, AnswerType, ForeignAnswerType, detect_answer_type
+from kvstore.answering.answer_forms import ANSWER_FORMS
+from kvstore.answering.answer_types import AnswerType, ForeignAnswerType, detect_answer_type
 from kvstore.answering.confidence import _blank_decimals
 from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.answering.question_form import find_asking_sentence, is_yes_no_question, split_question
@@ -959,7 +960,7 @@ def test_forms_of_answers_take_linear_time(unit: str) -> None:
         ("phrases", lambda: find_quoted_phrases(text)),
     ]
     words: frozenset[str] = frozenset()
-    calls += [(name, lambda name=name: AnswerType(name, words).is_present_in(text)) for name in _TYPE_PATTERNS]
+    calls += [(name, lambda name=name: AnswerType(name, words).is_present_in(text)) for name in ANSWER_FORMS]
     foreign = (ForeignAnswerType(name, words, language_words=german) for name in german.forms)
     calls += [(f"german {kind.name}", lambda kind=kind: kind.is_present_in(text)) for kind in foreign]
     for name, call in calls:

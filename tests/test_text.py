@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvstore.answering.answer_types import _TYPE_PATTERNS
+from kvstore.answering.answer_forms import ANSWER_FORMS
 from kvstore.errors import InputError
 from kvstore.text.blocks import is_address_field, parse_blocks, replace_sound_annotations, split_chunk_blocks
 from kvstore.text.languages import detect_english
@@ -71,7 +71,7 @@ def test_an_amount_or_address_matches_from_its_start_only() -> None:
         "money": "1.23,4." * 9 + " euros",
         "web address": "a-b-" * 9 + "c.org",
     }
-    patterns = [(_TYPE_PATTERNS[kind], text) for kind, text in texts.items()]
+    patterns = [(ANSWER_FORMS[kind], text) for kind, text in texts.items()]
     patterns += [(_URL_OR_MAIL_PATTERN, text) for text in ("ab-c.d.+e@kvstore.org", "https://kvstore.org")]
     german = load_question_words("german")
     assert german is not None
