@@ -23,9 +23,10 @@ from ..text.words import is_unspaced
 from .inline_rendering import render_inline, strip_item_marker
 from .markdown_snippets import MarkdownSnippetSplitter
 from .plain_text_snippets import SENTENCE_END_PATTERN, PlainTextSplitter
+from .releases import Release, parse_release
 from .settings_snippets import is_configuration_file
 from .snippet_context import MIN_WORDS, ContextAnnotator, count_words
-from .snippets import TABLE_RULE_PATTERN, Release, Snippet, SnippetHeading, parse_release
+from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading
 
 #: The maximum number of chunks of a section that are read before a table or a configuration for its context.
 _MAX_TABLE_CHUNKS = 250

@@ -38,7 +38,7 @@ from .numbered_sections import (
     remove_reference,
     skip_heading,
 )
-from .snippets import parse_release
+from .releases import parse_release
 
 #: The maximum number of words of an answer that quotes the changes in a version.
 _MAX_CHANGES_WORDS = 2 * MAX_WORDS

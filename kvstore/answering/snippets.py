@@ -21,6 +21,7 @@ from ..text.sentences import split_sentences
 from ..text.words import count_written_words, is_unspaced
 from .answer_types import AnswerType
 from .inline_rendering import IMAGE_PATTERN, QUOTE_PATTERN, render_inline, strip_item_marker
+from .releases import Release, parse_release
 
 #: The maximum number of words displayed of a snippet.
 _MAX_SNIPPET_WORDS = 90
@@ -46,30 +47,6 @@ _QUESTION_ENTRY_PATTERN = compile_lazily(
     r".*\?\W*\Z"
     r"|[^:\n]{0,60}: (?:who|whose|what|which|where|when|why|how|(?:(?:has|does|did|is|can) )?any(?:one|body))\b",
     re.IGNORECASE | re.DOTALL,
-)
-#: A heading of a list of changes: a version and its date, and at most the name of the product.
-_RELEASE_PATTERN = compile_lazily(
-    r"\W*(?:[^\W\d][\w-]*\.? ){0,3}(?:v|version |release )?"
-    r"(?P<version>\d+(?:\.\d+){1,5}[\w+-]{0,20}(?:\.[\w+-]{1,20}){0,3})\W{1,4}(?:released )?"
-    r"(?P<date>\d{4}-\d\d-\d\d|\d{1,2}\.? [^\W\d_]{3,9}\.?,? \d{4}|[^\W\d_]{3,9}\.? \d{1,2},? \d{4})\W*",
-    re.IGNORECASE,
-)
-#: A question for the date of a release. The answer reader takes that date for the answer to many other questions.
-_RELEASE_QUESTION_PATTERN = compile_lazily(
-    r"(?=.*\b(?:when|date|day|month|year)\b).*\b(?:releas|publi(?:sh|cation)|launch|issue|ship|c[ao]me out)",
-    re.IGNORECASE,
-)
-#: A question for the latest version, and words that can occur in any such question.
-_LATEST_PATTERN = compile_lazily(
-    r"\b(?:latest|newest|current|last|most recent)(?: [\w-]+){0,2}? (?:version|release)\b"
-    r"(?P<product>(?: of [\w. -]+?)?(?=[?,]|\Z| and\b))?"
-    r"|\b(?:version|release) is (?:the )?(?:latest|newest|current|most recent)\b",
-    re.IGNORECASE,
-)
-_LATEST_WORD_PATTERN = compile_lazily(
-    r"\b(?:latest|newest|current|last|most|recent|versions?|releases?|released|stable|available|c[ao]mes?|out|date|number"
-    r"|published)\b|['’]s\b",
-    re.IGNORECASE,
 )
 #: A sentence that only says yes or no, and needs the sentence after it.
 _SHORT_ANSWER_PATTERN = compile_lazily(r"(?:yes|no|ja|nein|nee|nej|oui|non|sí|sì|sim|não|да|нет)[.!]", re.IGNORECASE)
@@ -154,53 +131,6 @@ class PassageBlock(NamedTuple):
     def content(self) -> str:
         """The text of the block alone."""
         return self.text[self.start : self.end]
-
-
-class Release(NamedTuple):
-    """A version and its date, as a heading of a list of changes has them. ``is_latest`` is True if it is the highest
-    version of its document.
-    """
-
-    version: str
-    date: str
-    is_latest: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """The heading as a sentence, for the answer reader, which was trained on sentences."""
-        return f"Version {self.version} was released on {self.date}."
-
-    @property
-    def order(self) -> list[int]:
-        """The numbers of the version, by which versions are compared."""
-        return [int(number) for number in re.findall(r"\d{1,9}", self.version)]
-
-    def phrase_as_latest(self, question: str) -> str:
-        """Return the heading as a sentence that answers a question for the latest version, in its words.
-
-        >>> Release("2.4.0", "2026-02-03").phrase_as_latest("What's the newest stable version of Tern?")
-        'The newest stable version of Tern is 2.4.0, released on 2026-02-03.'
-        """
-        subject = _LATEST_PATTERN.search(question)
-        text = "latest version" if subject is None or subject["product"] is None else subject[0]
-        return f"The {text} is {self.version}, released on {self.date}."
-
-    def answers_question(self, question: str) -> bool:
-        """True if the release answers a question: it asks when this version was released, or for the latest version.
-
-        >>> release = Release("2.4.0", "2026-02-03")
-        >>> questions = ("When was v2.4.0 published?", "When was 2.4 released?", "When was 2.4.0 tested?")
-        >>> [release.answers_question(question) for question in questions]
-        [True, False, False]
-        """
-        if self.is_latest and asks_for_latest_release(question):
-            return True
-        return self.is_named_in(question) and _RELEASE_QUESTION_PATTERN.match(question) is not None
-
-    def is_named_in(self, question: str) -> bool:
-        """True if a question has the version of the release."""
-        pattern = rf"(?<![\w.])v?{re.escape(self.version)}(?!\w|\.\d)"
-        return re.search(pattern, question, re.IGNORECASE) is not None
 
 
 class SnippetHeading(NamedTuple):
@@ -514,26 +444,6 @@ def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet
             num_words=2,  # the version and the date
             release=release,
         )
-
-
-def asks_for_latest_release(question: str) -> bool:
-    """True if a question asks for the latest version, or for its date."""
-    return _LATEST_PATTERN.search(question) is not None
-
-
-def remove_release_words(question: str) -> str:
-    """Return a question for the latest version without the words that ask for it; the rest names the product.
-
-    >>> remove_release_words("latest version of Tern")
-    '  of Tern'
-    """
-    return _LATEST_WORD_PATTERN.sub("", question)
-
-
-def parse_release(heading: str) -> Release | None:
-    """Return the release that a heading of a list of changes dates, or None for any other heading."""
-    match = _RELEASE_PATTERN.fullmatch(heading)
-    return None if match is None else Release(match["version"], match["date"])
 
 
 def truncate_snippet(text: str) -> str:

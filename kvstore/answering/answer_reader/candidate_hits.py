@@ -28,7 +28,7 @@ from ...text.blocks import to_plain_text
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
 from ..passages import find_latest_release
-from ..snippets import asks_for_latest_release, parse_release
+from ..releases import asks_for_latest_release, parse_release
 from .superlatives import ComparedDocument, ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.

@@ -24,13 +24,11 @@ from ..extractive import SnippetScorer, list_candidates
 from ..passages import Passage
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
+from ..releases import asks_for_latest_release, parse_release, remove_release_words
 from ..snippets import (
     MAIL_FIELD_PATTERN,
     Snippet,
-    asks_for_latest_release,
     is_unasked_mail_field,
-    parse_release,
-    remove_release_words,
 )
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
