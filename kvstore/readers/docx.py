@@ -44,6 +44,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     from docx.parts.document import DocumentPart
 
     from .docx_blocks import DocxBody
+    from .docx_headers import list_header_texts
 
     package = Package(stream, origin.name, "DOCX")
     with package.convert_errors():
@@ -52,7 +53,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         document = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
         body = DocxBody(document)
         blocks = body.build_blocks()
-        header_texts = body.list_header_texts()
+        header_texts = list_header_texts(document)
         title = document.core_properties.title
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")

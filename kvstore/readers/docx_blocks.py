@@ -10,15 +10,30 @@ refer to ECMA-376 part 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from typing import Any
 
-from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
 from ..text.blocks import remove_struck_text
 from .docx_numbering import MAX_LEVEL, ListNumbering, get_value
+from .docx_runs import (
+    BREAK_TAG,
+    FALLBACK_TAG,
+    HYPHEN_TAG,
+    PARAGRAPH_TAG,
+    RETURN_TAG,
+    RUN_TAG,
+    TAB_TAG,
+    TEXT_TAG,
+    VALUE_ATTRIBUTE,
+    add_link_addresses,
+    get_verbatim,
+    is_on,
+    iter_unwrapped,
+    parse_part,
+    read_properties,
+)
 from .list_nesting import BlockBuilder, label_line
 from .list_numbers import parse_list_number
 from .markdown_blocks import (
@@ -27,7 +42,6 @@ from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
     count_title_rows,
-    find_contact_address,
     make_heading,
     make_paragraph,
     make_quote,
@@ -48,37 +62,17 @@ _EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$") 
 _NON_HEADING_STYLE_PATTERN = re.compile(r"list\b|toc\b|caption|quote|.*(?:code|preformatted|verbatim)")
 #: The outline levels of headings, from 0; level 9 means body text.
 _OUTLINE_LEVELS = frozenset("012345678")
-_OFF_VALUES = ("0", "false", "off", "none")
 #: The properties of the end of a paragraph that is not shown.
 _REMOVALS = ("del", "moveFrom", "vanish")
 
-_PARAGRAPH_TAG, _RUN_TAG, _TABLE_TAG, _ROW_TAG, _CELL_TAG, _VALUE_ATTRIBUTE = (
-    qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val")
-)
-_TEXT_TAG, _TAB_TAG, _POSITION_TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _SYMBOL_TAG, _RUBY_TAG = (
-    qn(f"w:{name}") for name in ("t", "tab", "ptab", "br", "cr", "noBreakHyphen", "sym", "ruby")
-)
-_VERBATIM_CHARACTERS = {_TAB_TAG: "\t", _BREAK_TAG: "\n", _RETURN_TAG: "\n", _HYPHEN_TAG: "-"}
 #: The kinds of notes, by the element that refers to one.
 _NOTE_KINDS = {qn(f"w:{kind}Reference"): kind for kind in ("footnote", "endnote")}
-#: Fields, whose results are text: a simple field, and the bounds and the instruction of a complex one (17.16).
-_FIELD_TAG, _FIELD_BOUND_TAG, _INSTRUCTION_TAG = (qn(f"w:{name}") for name in ("fldSimple", "fldChar", "instrText"))
-_PAGE_FIELD_PATTERN = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES)\b", re.IGNORECASE)
-#: What replaces a page number, and the separators between the parts of a line in a header or footer.
-_PAGE_NUMBER = "\ue000"
-_HEADER_SEPARATOR_PATTERN = re.compile(r"[\t\n]| {2,}|\s[|·•–—-]\s|[,;]\s")
-_BOX_TAG = qn("w:txbxContent")
-_FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_TABLE_TAG, _ROW_TAG, _CELL_TAG, _BOX_TAG = (qn(f"w:{name}") for name in ("tbl", "tr", "tc", "txbxContent"))
+_POSITION_TAB_TAG, _SYMBOL_TAG, _RUBY_TAG = (qn(f"w:{name}") for name in ("ptab", "sym", "ruby"))
 #: The maximum number of columns of a table (17.4.16).
 _MAX_COLUMNS = 63
 #: The maximum number of characters of a bold paragraph that serves as a heading.
 _MAX_BOLD_HEADING = 80
-#: Elements whose children are read in their place: content controls, insertions, links, fields, smart tags, text
-#: directions (17.3.2, 17.5, 17.13, 17.16).
-_WRAPPER_TAGS = frozenset(
-    qn(f"w:{name}")
-    for name in ("sdt", "sdtContent", "ins", "moveTo", "hyperlink", "fldSimple", "smartTag", "customXml", "bdo", "dir")
-)
 
 
 class DocxBody:
@@ -90,13 +84,12 @@ class DocxBody:
         """Read the styles, notes and list numberings of a Word document, which python-docx has opened."""
         self.title: str | None = None  # the text of the first title or level-one heading; set by build_blocks
         self._body = document.element.body
-        self._relations = document.part.rels
-        relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in self._relations.values()}
+        relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
         # Style elements by id, note elements by kind and id, and the cited notes in the order of their numbers.
         self._styles = {style.get(qn("w:styleId")): style for style in document.styles.element.iter(qn("w:style"))}
         self._style_names = {key: get_value(style, "w:name", "").lower() for key, style in self._styles.items()}
         self._style_properties: dict[tuple[str, str], Any] = {}  # by style id and path; see _find_property
-        _add_link_addresses(self._body, self._relations)
+        add_link_addresses(self._body, document.part.rels)
         self._notes = {
             (kind, note_id): note
             for kind in _NOTE_KINDS.values()
@@ -110,7 +103,7 @@ class DocxBody:
         self._bold_headings = self._find_bold_headings()
         # If there is a title, level-one headings are its sections.
         self._heading_shift = int(
-            any(self._get_paragraph_style(element) == "title" for element in self._body.iter(_PARAGRAPH_TAG))
+            any(self._get_paragraph_style(element) == "title" for element in self._body.iter(PARAGRAPH_TAG))
         )
 
     def _find_bold_headings(self) -> dict[Any, int]:
@@ -120,11 +113,11 @@ class DocxBody:
         1 at the beginning of the body, and 2 elsewhere. The result is empty if any paragraph has a heading style.
         """
         paragraphs = [
-            element for element in self._body if element.tag == _PARAGRAPH_TAG and _get_verbatim(element).strip()
+            element for element in self._body if element.tag == PARAGRAPH_TAG and get_verbatim(element).strip()
         ]
         if any(
             self._get_heading_level(element, self._get_paragraph_style(element)) is not None
-            for element in self._body.iter(_PARAGRAPH_TAG)
+            for element in self._body.iter(PARAGRAPH_TAG)
         ):
             return {}
         lines = [
@@ -146,41 +139,20 @@ class DocxBody:
             blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
-    def list_header_texts(self) -> list[str]:
-        """Return the distinct texts of the headers, then of the footers, of the pages of the first section.
-
-        Those of the first page come before those of the other pages. Page numbers, and texts without letters, are
-        omitted (17.10).
-        """
-        section = next(self._body.iter(qn("w:sectPr")), None)
-        if section is None:
-            return []
-        has_first_page = section.find("w:titlePg", nsmap) is not None
-        relation_ids = [
-            reference.get(qn("r:id"))
-            for kind in ("header", "footer")
-            for page in (["first"] if has_first_page else []) + ["default"]
-            for reference in section.iterfind(f"w:{kind}Reference[@w:type='{page}']", nsmap)
-        ]
-        relations = (self._relations[relation_id] for relation_id in relation_ids if relation_id in self._relations)
-        parts = (relation.target_part for relation in relations if not relation.is_external)
-        lines = [line for part in parts for line in _read_header(part)]
-        return list(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
-
     def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
         """Return the blocks of ``container``: the body, a table cell, a text box or a note.
 
         The text has no emphasis if ``plain``.
         """
         builder = BlockBuilder()
-        for element in _iter_unwrapped(container):
+        for element in iter_unwrapped(container):
             if element.tag == _TABLE_TAG:
                 builder.add_blocks(*self._build_table(element))
-            elif element.tag == _PARAGRAPH_TAG:
+            elif element.tag == PARAGRAPH_TAG:
                 self._add_paragraph(element, plain, builder)
                 # Boxes in boxes, and fallbacks, which repeat boxes for older programs, are dropped.
                 for box in element.iter(_BOX_TAG):
-                    if not any(ancestor.tag in (_BOX_TAG, _FALLBACK_TAG) for ancestor in box.iterancestors()):
+                    if not any(ancestor.tag in (_BOX_TAG, FALLBACK_TAG) for ancestor in box.iterancestors()):
                         builder.add_blocks(*self._build_container_blocks(box))
         return builder.finish_blocks()
 
@@ -194,7 +166,7 @@ class DocxBody:
         if _CONTENTS_STYLE_PATTERN.match(style):
             return
         if _CODE_STYLE_PATTERN.match(style):
-            builder.add_code(_get_verbatim(element))
+            builder.add_code(get_verbatim(element))
             return
         level = self._get_heading_level(element, style)
         if level is None:
@@ -266,7 +238,7 @@ class DocxBody:
         if style_match is not None:
             return int(style_match[1])
         outline = self._find_property(element, "w:pPr/w:outlineLvl")
-        level = None if outline is None else outline.get(_VALUE_ATTRIBUTE)
+        level = None if outline is None else outline.get(VALUE_ATTRIBUTE)
         return int(level) + 1 if level in _OUTLINE_LEVELS else None
 
     def _number_paragraph(self, element: Any, style: str) -> tuple[int, str] | None:
@@ -278,13 +250,13 @@ class DocxBody:
         style_match = _LIST_STYLE_PATTERN.match(style)
         list_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
         level_element = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
-        list_id = "0" if list_element is None else list_element.get(_VALUE_ATTRIBUTE, "0")
+        list_id = "0" if list_element is None else list_element.get(VALUE_ATTRIBUTE, "0")
         if list_id == "0":  # in no list, unless the style is a list
             if style_match is None:
                 return None
             list_id = style
         if level_element is not None:
-            level = min(MAX_LEVEL, parse_list_number(level_element.get(_VALUE_ATTRIBUTE), 0))
+            level = min(MAX_LEVEL, parse_list_number(level_element.get(VALUE_ATTRIBUTE), 0))
         else:
             level = self._numbering.find_level(list_id, get_value(element, "w:pPr/w:pStyle", ""))
         default_format = "decimal" if style_match is not None and style_match["kind"] == "number" else "bullet"
@@ -301,21 +273,21 @@ class DocxBody:
         inline = InlineBuilder(plain=plain)
         emphasis_start: EmphasisStart | None = None
         is_emphasized = is_struck = False
-        for run in _iter_unwrapped(element):
+        for run in iter_unwrapped(element):
             if run.tag.startswith(MATH_NAMESPACE):
                 inline.add_text(format_formula(run))
                 continue
-            if run.tag != _RUN_TAG:
+            if run.tag != RUN_TAG:
                 continue
-            properties = _read_properties(run)
-            if _is_on(properties, "vanish"):
+            properties = read_properties(run)
+            if is_on(properties, "vanish"):
                 continue
             style = self._get_style_name(properties.get("rStyle", ""))
             was_emphasized, was_struck = is_emphasized, is_struck
             is_emphasized = (
-                _is_on(properties, "b") or _is_on(properties, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
+                is_on(properties, "b") or is_on(properties, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
             )
-            is_struck = _is_on(properties, "strike") or _is_on(properties, "dstrike")
+            is_struck = is_on(properties, "strike") or is_on(properties, "dstrike")
             changes_strike = is_struck != was_struck
             if was_emphasized and (changes_strike or not is_emphasized):
                 inline.end_emphasis(emphasis_start)
@@ -326,7 +298,7 @@ class DocxBody:
             if is_emphasized and (changes_strike or not was_emphasized):
                 emphasis_start = inline.start_emphasis()
             if _CODE_STYLE_PATTERN.match(style):
-                inline.add_code(_get_verbatim(run))
+                inline.add_code(get_verbatim(run))
                 continue
             self._add_run(run, inline, is_superscript=properties.get("vertAlign") == "superscript")
         if is_emphasized:
@@ -341,7 +313,7 @@ class DocxBody:
         The cited notes are added to ``_cited_notes``.
         """
         for child in run:
-            if child.tag == _TEXT_TAG:
+            if child.tag == TEXT_TAG:
                 text = child.text or ""
                 if not (is_superscript and inline.add_exponent(text)):
                     inline.add_text(text)
@@ -350,11 +322,11 @@ class DocxBody:
             elif child.tag == _RUBY_TAG:  # its base, without the pronunciation
                 for base_run in child.iterfind("w:rubyBase/w:r", nsmap):
                     self._add_run(base_run, inline, is_superscript=is_superscript)
-            elif child.tag in (_TAB_TAG, _POSITION_TAB_TAG):
+            elif child.tag in (TAB_TAG, _POSITION_TAB_TAG):
                 inline.add_text(" ")
-            elif child.tag in (_BREAK_TAG, _RETURN_TAG):
+            elif child.tag in (BREAK_TAG, RETURN_TAG):
                 inline.break_line()
-            elif child.tag == _HYPHEN_TAG:
+            elif child.tag == HYPHEN_TAG:
                 inline.add_text("-")
             elif (note := (_NOTE_KINDS.get(child.tag), child.get(qn("w:id")))) in self._notes:
                 self._cited_notes.append(self._notes[note])
@@ -379,8 +351,8 @@ class DocxBody:
         before the table. The text of vertically merged cells is repeated in each of their rows.
         """
         rows = [
-            [cell for cell in _iter_unwrapped(row) if cell.tag == _CELL_TAG]
-            for row in _iter_unwrapped(table)
+            [cell for cell in iter_unwrapped(row) if cell.tag == _CELL_TAG]
+            for row in iter_unwrapped(table)
             if row.tag == _ROW_TAG
         ]
         cells = [cell for row in rows for cell in row]
@@ -404,15 +376,6 @@ class DocxBody:
         return make_titled_table(texts, num_titles, is_form)
 
 
-def _iter_unwrapped(container: Any) -> Iterator[Any]:
-    """Yield the child elements of ``container``; wrappers (links, insertions) are replaced by their own children."""
-    for child in container:
-        if child.tag in _WRAPPER_TAGS:
-            yield from _iter_unwrapped(child)
-        elif isinstance(child.tag, str):
-            yield child
-
-
 def _is_marked_as_form(table: Any, rows: Sequence[Sequence[Any]]) -> bool | None:
     """True if the format of cells shows that ``rows`` of a table are a form: labels, each with its value to its right.
 
@@ -423,7 +386,7 @@ def _is_marked_as_form(table: Any, rows: Sequence[Sequence[Any]]) -> bool | None
         return False
     if all(map(_is_marked, rows[0])):
         return False
-    labels = [cell for row in rows for cell in row[::2] if _get_verbatim(cell).strip()]
+    labels = [cell for row in rows for cell in row[::2] if get_verbatim(cell).strip()]
     has_pairs = len(rows) > 1 and all(len(row) == 1 or len(row) % 2 == 0 for row in rows)
     is_form = has_pairs and all(map(_is_marked, labels)) and not any(map(_is_marked, rows[0][1::2]))
     return is_form or None
@@ -434,14 +397,14 @@ def _is_marked(cell: Any) -> bool:
     shading = cell.find("w:tcPr/w:shd", nsmap)
     if shading is not None and (shading.get(qn("w:fill")) or "auto").lower() not in ("auto", "ffffff"):
         return True
-    runs = [run for run in cell.iter(_RUN_TAG) if _get_verbatim(run).strip()]
-    return bool(runs) and all(_is_on(_read_properties(run), "b") for run in runs)
+    runs = [run for run in cell.iter(RUN_TAG) if get_verbatim(run).strip()]
+    return bool(runs) and all(is_on(read_properties(run), "b") for run in runs)
 
 
 def _continues_cell_above(cell: Any) -> bool:
     """True if a table cell is merged with the cell above it."""
     vertical_merge = cell.find("w:tcPr/w:vMerge", nsmap)
-    return vertical_merge is not None and vertical_merge.get(_VALUE_ATTRIBUTE, "continue") == "continue"
+    return vertical_merge is not None and vertical_merge.get(VALUE_ATTRIBUTE, "continue") == "continue"
 
 
 def _is_removed(paragraph: Any) -> bool:
@@ -453,7 +416,7 @@ def _is_removed(paragraph: Any) -> bool:
 def _count_columns(cell: Any) -> int:
     """Return the number of columns that a table cell spans, at most ``_MAX_COLUMNS``."""
     span = cell.find("w:tcPr/w:gridSpan", nsmap)
-    return min(_MAX_COLUMNS, parse_list_number(span.get(_VALUE_ATTRIBUTE), 1)) if span is not None else 1
+    return min(_MAX_COLUMNS, parse_list_number(span.get(VALUE_ATTRIBUTE), 1)) if span is not None else 1
 
 
 def _get_bold_line(paragraph: Any) -> str:
@@ -461,105 +424,15 @@ def _get_bold_line(paragraph: Any) -> str:
 
     Such a paragraph is bold and short, and is neither a list item nor a sentence.
     """
-    text = _get_verbatim(paragraph).strip()
-    runs = [run for run in _iter_unwrapped(paragraph) if run.tag == _RUN_TAG and _get_verbatim(run).strip()]
+    text = get_verbatim(paragraph).strip()
+    runs = [run for run in iter_unwrapped(paragraph) if run.tag == RUN_TAG and get_verbatim(run).strip()]
     is_list_item = paragraph.find("w:pPr/w:numPr", nsmap) is not None
     if is_list_item or not 0 < len(text) <= _MAX_BOLD_HEADING:
         return ""
     if "\n" in text or text[-1] in ".,;:。．，、；：":  # several lines, or a sentence
         return ""
-    is_bold = bool(runs) and all(_is_on(_read_properties(run), "b") for run in runs)
+    is_bold = bool(runs) and all(is_on(read_properties(run), "b") for run in runs)
     return text if is_bold else ""
-
-
-def _read_properties(run: Any) -> dict[str, str]:
-    """Return the values of the properties of a run by name, such as ``b`` for bold; those without a value are on.
-
-    See ECMA-376, 17.3.2.
-    """
-    properties = run.find("w:rPr", nsmap)
-    children = () if properties is None else properties.iterchildren("*")
-    return {child.tag.rpartition("}")[2]: child.get(_VALUE_ATTRIBUTE, "1") for child in children}
-
-
-def _is_on(properties: Mapping[str, str], name: str) -> bool:
-    """True if a property of a run, such as ``b``, is on."""
-    return properties.get(name, "0") not in _OFF_VALUES
-
-
-def _get_verbatim(element: Any) -> str:
-    """Return the text of a paragraph, or of a run in it, including its tabs and line breaks."""
-    return "".join(
-        (part.text or "") if part.tag == _TEXT_TAG else _VERBATIM_CHARACTERS.get(part.tag, "")
-        for part in element.iter()
-    )
-
-
-def _read_header(part: Any) -> list[str]:
-    """Return the lines of a header or footer, one for each paragraph, without page numbers.
-
-    ``part`` is its part of the package. The words around a page number (``Page 1 of 2``) are omitted too.
-    """
-    lines: dict[Any, str] = {}  # by the element of the paragraph
-    are_page_fields: list[bool] = []  # for each open complex field, True for a page number
-    for element in _parse_part(part).iter():
-        ancestors = list(element.iterancestors())
-        paragraph = next((ancestor for ancestor in ancestors if ancestor.tag == _PARAGRAPH_TAG), None)
-        if paragraph is None or any(ancestor.tag == _FALLBACK_TAG for ancestor in ancestors):
-            continue
-        if element.tag == _TEXT_TAG and _is_on(_read_properties(element.getparent()), "vanish"):
-            continue
-        text = ""
-        if element.tag == _FIELD_BOUND_TAG:
-            bound = element.get(qn("w:fldCharType"))
-            if bound == "begin":
-                are_page_fields.append(False)
-            elif bound == "end" and are_page_fields:
-                are_page_fields.pop()
-        elif element.tag == _INSTRUCTION_TAG and are_page_fields:
-            are_page_fields[-1] |= _PAGE_FIELD_PATTERN.match(element.text or "") is not None
-        elif element.tag == _TEXT_TAG:
-            is_page_number = any(are_page_fields) or any(
-                ancestor.tag == _FIELD_TAG and _PAGE_FIELD_PATTERN.match(ancestor.get(qn("w:instr")) or "")
-                for ancestor in ancestors
-            )
-            text = _PAGE_NUMBER if is_page_number else element.text or ""
-        elif element.getparent().tag == _RUN_TAG:
-            text = _VERBATIM_CHARACTERS.get(element.tag, "")
-        lines[paragraph] = lines.get(paragraph, "") + text
-    return [_remove_page_number(line) for line in lines.values()]
-
-
-def _remove_page_number(line: str) -> str:
-    """Return a line of a header with single spaces, without the part that has a page number."""
-    if _PAGE_NUMBER in line:
-        line = " ".join(part for part in _HEADER_SEPARATOR_PATTERN.split(line) if _PAGE_NUMBER not in part)
-    return " ".join(line.split())
-
-
-def _parse_part(part: Any) -> Any:
-    """Return the root element of an XML part of the package, with the addresses of its links."""
-    root = parse_xml(part.blob)
-    _add_link_addresses(root, part.rels)
-    return root
-
-
-def _add_link_addresses(root: Any, relations: Mapping[str, Any]) -> None:
-    """Add mail addresses and telephone numbers to the texts of the links to them: ``Ada (ada@example.org)``.
-
-    ``root`` is the root element of a part, and ``relations`` has the targets of its links by their identifiers.
-    """
-    for link in root.iter(qn("w:hyperlink")):
-        relation = relations.get(link.get(qn("r:id")))
-        runs = link.findall("w:r", nsmap)
-        address = find_contact_address(relation.target_ref, _get_verbatim(link)) if relation is not None else ""
-        if not address or not runs:
-            continue
-        run = deepcopy(runs[-1])  # with its properties, such as bold
-        for child in run.xpath("*[not(self::w:rPr)]"):
-            run.remove(child)
-        run.text = f" ({address})"
-        link.append(run)
 
 
 def _read_notes(part: Any, kind: str) -> dict[str, Any]:
@@ -567,5 +440,5 @@ def _read_notes(part: Any, kind: str) -> dict[str, Any]:
 
     ``part`` is the part of the package with all notes of the ``kind``.
     """
-    notes = _parse_part(part).iter(qn(f"w:{kind}"))
+    notes = parse_part(part).iter(qn(f"w:{kind}"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
