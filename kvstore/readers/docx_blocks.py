@@ -41,15 +41,14 @@ from .markdown_blocks import (
     EmphasisStart,
     InlineBuilder,
     MarkdownBlock,
-    count_title_rows,
     make_heading,
     make_paragraph,
     make_quote,
-    make_titled_table,
     render_one_line,
 )
 from .office_math import MATH_NAMESPACE, format_formula
 from .symbol_fonts import decode_symbol
+from .titled_tables import count_title_rows, make_titled_table
 
 _HEADING_STYLE_PATTERN = re.compile(r"heading ([1-9])$")  # heading 1
 _LIST_STYLE_PATTERN = re.compile(r"list (?P<kind>bullet|number)(?: (?P<level>[2-9]))?$")  # list bullet 2

@@ -21,12 +21,10 @@ from .markdown_blocks import (
     MAX_REPEATED_CHARACTERS,
     InlineBuilder,
     MarkdownBlock,
-    count_title_rows,
     find_contact_address,
     make_heading,
     make_paragraph,
     make_quote,
-    make_titled_table,
     render_one_line,
 )
 from .opendocument import (
@@ -42,6 +40,7 @@ from .opendocument import (
     iter_rows,
 )
 from .opendocument_numbering import OpenDocumentNumbering
+from .titled_tables import count_title_rows, make_titled_table
 
 _FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _LINK_TARGET_ATTRIBUTE = "{http://www.w3.org/1999/xlink}href"

@@ -27,11 +27,12 @@ from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from .decoding import collapse_whitespace
-from .markdown_blocks import MarkdownBlock, count_title_rows, join_blocks, make_paragraph, make_titled_table
+from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .sheet_rows import SheetRow, Sheets
 from .tabular import NumberedRow, iter_row_documents
+from .titled_tables import count_title_rows, make_titled_table
 
 #: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
 _MAX_CELLS = 20_000_000
