@@ -26,6 +26,7 @@ from .asciidoc_parts import (
     join_lines,
     normalize_marker,
     remove_directives,
+    render_links,
     render_scripts,
 )
 from .decoding import decode_text
@@ -78,13 +79,7 @@ _CELL_PATTERN = re.compile(
     r"(?<!\\)((?:(?<!\S)(?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*)?[<^>]?(?:\.[<^>])?[a-z]?)?)\|"
 )
 
-#: Patterns limit the distance between opening and closing marks, so that many unclosed marks take linear time.
-_LINK_PATTERN = re.compile(
-    r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))(?P<address>[^\s\[\]]{0,2000})\[(?P<label>[^\]]{0,1000})\]"
-)
-_REFERENCE_PATTERN = re.compile(
-    r"<<(?P<target>[^,>]{1,300})(?:,\s*(?P<label>[^>]{1,300}))?>>"  # <<brewing,how to brew>>
-)
+# Patterns limit the distance between opening and closing marks, so that many unclosed marks take linear time.
 #: An inline macro: ``menu:File[Save]``.
 _MACRO_PATTERN = re.compile(
     r"(?<!\w)(?P<name>kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass)"
@@ -479,17 +474,10 @@ class _AsciiDocParser:
                 return "" if "=" in alternative else alternative  # without the text, the first part is "width=10"
             return protect_code(content) if name in ("kbd", "stem", "latexmath") else content
 
-        def render_link(match: re.Match[str]) -> str:
-            """Return the label of a link or, without a label, its address without the fragment."""
-            label = match["label"].split(",")[0].strip('"^ ')
-            return label or match["address"].partition("#")[0]
-
         text = _ATTRIBUTE_REFERENCE_PATTERN.sub(lambda match: self._attributes.get(match[1], match[0]), text)
         text = _CODE_PATTERN.sub(lambda match: protect_code(match[1] or match[2]), text)
         text = _ANCHOR_PATTERN.sub("", text)
-        text = _MACRO_PATTERN.sub(render_macro, text)
-        text = _LINK_PATTERN.sub(render_link, text)
-        text = _REFERENCE_PATTERN.sub(lambda match: match["label"] or match["target"], text)
+        text = render_links(_MACRO_PATTERN.sub(render_macro, text))
         emphasis = "" if plain else "*"  # for strong text too
         text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)

@@ -1,6 +1,6 @@
-"""The parts of AsciiDoc that need no state of the file: preprocessor directives, markers, attributes and scripts.
-
-In: lines, or attributes in brackets. Out: text or numbers.
+"""The parts of AsciiDoc that need no state of the file: directives, markers, attributes, links and scripts.
+In: lines, or attributes in brackets. Out: text or numbers. A *directive* is a line of the preprocessor. A *marker*,
+such as ``**``, begins a list item. A *script* is a superscript or subscript.
 """
 
 from __future__ import annotations
@@ -18,11 +18,36 @@ _DIRECTIVE_PATTERN = re.compile(
 )
 _SUPERSCRIPT_PATTERN = re.compile(r"\^([^\s^]{1,100})\^")  # 10^6^
 _SUBSCRIPT_PATTERN = re.compile(r"~([^\s~]{1,100})~")  # H~2~O
+#: Patterns limit the distance between opening and closing marks, so that many unclosed marks take linear time.
+_LINK_PATTERN = re.compile(
+    r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))(?P<address>[^\s\[\]]{0,2000})\[(?P<label>[^\]]{0,1000})\]"
+)
+_REFERENCE_PATTERN = re.compile(
+    r"<<(?P<target>[^,>]{1,300})(?:,\s*(?P<label>[^>]{1,300}))?>>"  # <<brewing,how to brew>>
+)
 
 
 def remove_directives(text: str) -> str:
     """Return a file without the lines of its preprocessor, such as ``endif::[]``; the conditional text remains."""
     return _DIRECTIVE_PATTERN.sub(lambda match: f"{match[1]}\n" if match[1] else "", text)
+
+
+def render_links(text: str) -> str:
+    """Return text with each link replaced by its label or address, and each reference by its label or target.
+
+    The fragment of an address is dropped.
+
+    >>> render_links("https://tea.org[Tea^] and link:guide.html#pots[], <<brewing,how to brew>>")
+    'Tea and guide.html, how to brew'
+    """
+
+    def render_link(match: re.Match[str]) -> str:
+        """Return the label of a link or, without a label, its address without the fragment."""
+        label = match["label"].split(",")[0].strip('"^ ')
+        return label or match["address"].partition("#")[0]
+
+    text = _LINK_PATTERN.sub(render_link, text)
+    return _REFERENCE_PATTERN.sub(lambda match: match["label"] or match["target"], text)
 
 
 def render_scripts(text: str) -> str:
