@@ -21,7 +21,6 @@ from .latex_commands import (
     LETTERS,
     LIST_ENVIRONMENTS,
     NUM_ENVIRONMENT_ARGUMENTS,
-    NUM_SILENT_ARGUMENTS,
     PARAGRAPH_COMMANDS,
     QUOTE_ENVIRONMENTS,
     REFERENCE_COMMANDS,
@@ -30,7 +29,8 @@ from .latex_commands import (
     THEOREM_LABELS,
     VERBATIM_ENVIRONMENTS,
 )
-from .latex_macros import TOKEN_PATTERN, LatexCursor, MacroTable
+from .latex_literals import LiteralCursor, split_listing
+from .latex_macros import TOKEN_PATTERN, MacroTable
 from .latex_numbering import SectionNumbering
 from .latex_parts import (
     ENVIRONMENT_PATTERN,
@@ -67,8 +67,6 @@ _MAX_BULLET_CHARACTERS = 2
 COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")  # \emph, \% or a brace
 _CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")  # \caption, possibly after \centerhead
 _ESCAPED_NUMBER_PATTERN = re.compile(r"^(\d{1,9})\\(?=[.)])")  # 1\. Tea
-_BARE_PATH_PATTERN = re.compile(r"[\w./:+-]+")  # chapters/intro.tex
-_LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,20})")  # language=Python
 
 
 class LatexConverter(MacroTable):
@@ -128,7 +126,7 @@ class LatexConverter(MacroTable):
         return f"[{number}]"
 
 
-class _FragmentConverter(LatexCursor):
+class _FragmentConverter(LiteralCursor):
     """The converter of a piece of source to blocks; the expansions of macros are inserted into the source.
     ``_offset`` is the offset of the next character of ``_text``, and ``_inline`` is the open paragraph. ``_source`` is
     the converter of the whole file.
@@ -144,7 +142,6 @@ class _FragmentConverter(LatexCursor):
         self._depth = depth
         self._inline = InlineBuilder(plain=plain)
         self._blocks: list[MarkdownBlock] = []
-        self._unclosed_delimiters: set[str] = set()  # closing formula delimiters that the rest does not contain
 
     def parse_blocks(self) -> list[MarkdownBlock]:
         """Read the source from the current offset to its end, and return its Markdown blocks."""
@@ -239,7 +236,7 @@ class _FragmentConverter(LatexCursor):
                 self._read_argument()  # the kind of the captioned object
             self._add_blocks(*self._parse_inner(self._read_argument()))
         elif name in ("verb", "verb*", "lstinline", "mintinline"):
-            self._add_verbatim(name)
+            self._inline.add_code(self._read_code(name))
         elif name in ("href", "url", "nolinkurl"):
             address = self._read_argument().replace("\\", "")
             self._inline.add_text(
@@ -308,7 +305,9 @@ class _FragmentConverter(LatexCursor):
             marked_parts = [part.strip() + mark for part, mark in zip(degrees, "°′″", strict=False) if part.strip()]
             self._inline.add_text("".join(marked_parts))
         elif name.rstrip("*") in ("input", "include", "subfile", "import", "subimport"):
-            self._read_included_file(name.rstrip("*"))
+            path = self._read_included_path(name.rstrip("*"))
+            if path.strip():
+                self._source.included_files.append(path)
         elif name == "xspace":
             if self._text[self._offset : self._offset + 1].isalpha():
                 self._inline.add_text(" ")
@@ -317,15 +316,6 @@ class _FragmentConverter(LatexCursor):
             self._offset = end + 3 if end >= 0 else len(self._text)
         else:
             self._skip_command(name)
-
-    def _skip_command(self, name: str) -> None:
-        """Skip a command, its options, and its arguments that are not text; its other arguments are read as text."""
-        self._read_option()
-        for _ in range(NUM_SILENT_ARGUMENTS.get(name, NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
-            self._read_argument()
-            self._read_option()
-        if self._text[self._offset : self._offset + 1] in (" ", "\t"):  # it only ends the name of the command
-            self._offset += 1
 
     def _add_running_text(self, text: str) -> None:
         """Add the LaTeX source ``text`` of an argument to the current paragraph; white space at its ends is kept."""
@@ -353,37 +343,6 @@ class _FragmentConverter(LatexCursor):
         elif line and name != "title":
             self._source.meta.setdefault(name, line)
 
-    def _add_verbatim(self, name: str) -> None:
-        """Add the code after a command such as ``verb``: in braces, or between two equal characters on one line."""
-        if name == "mintinline":
-            self._read_argument()  # the language
-        if not name.startswith("verb"):
-            self._read_option()
-        delimiter = self._text[self._offset : self._offset + 1]
-        if delimiter == "{":
-            self._inline.add_code(self._read_argument())
-            return
-        end = self._text.find(delimiter, self._offset + 1) if delimiter and delimiter != "\n" else -1
-        line_end = self._text.find("\n", self._offset)
-        if end < 0 or (0 <= line_end < end):
-            return  # the code is not closed, and is read as text
-        self._inline.add_code(self._text[self._offset + 1 : end])
-        self._offset = end + 1
-
-    def _read_included_file(self, command: str) -> None:
-        """Read the arguments of a command that includes a file, and add the path of the file to ``included_files``.
-
-        ``import`` and ``subimport`` have a folder and a file. The file after ``input`` needs no braces.
-        """
-        folder = self._read_argument() if command.endswith("import") else ""
-        self._skip_space()
-        bare_path = _BARE_PATH_PATTERN.match(self._text, self._offset) if command == "input" else None
-        if bare_path is not None:
-            self._offset = bare_path.end()
-        path = folder + (self._read_argument() if bare_path is None else bare_path[0])
-        if path.strip():
-            self._source.included_files.append(path)
-
     def _add_quantity(self, *, has_number: bool) -> None:
         r"""Read the arguments of a command of the package siunitx, and add a number with its unit, or only a unit.
 
@@ -403,33 +362,17 @@ class _FragmentConverter(LatexCursor):
             self._inline.add_text(f"({'; '.join(notes)})")
 
     def _add_formula(self, opening: str) -> None:
-        """Read the formula after the delimiter ``opening`` up to the closing delimiter, and add its source.
+        """Add the source of the formula after the delimiter ``opening``; one that is displayed becomes a paragraph.
 
-        A displayed formula (``$$`` or ``\\[``) becomes a paragraph. If the formula is not closed, ``$`` or ``$$``
-        becomes text, and other delimiters are dropped. A formula between single ``$`` must be closed in its paragraph.
+        If the formula is not closed, ``$`` or ``$$`` becomes text, and other delimiters are dropped.
         """
-        closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
-        end = self._find_formula_end(closing)
-        if end < 0 or (opening == "$" and self._text.find("\n\n", self._offset, end) >= 0):
+        formula = self._read_formula(opening)
+        if formula is None:
             self._inline.add_text(opening if opening[0] == "$" else "")
-            return
-        formula = " ".join(self._text[self._offset : end].split())
-        self._offset = end + len(closing)
-        if opening in ("$$", "\\["):
+        elif opening in ("$$", "\\["):
             self._add_blocks(*([MarkdownBlock("paragraph", f"$${remove_labels(formula)}$$")] if formula else []))
         elif formula:
             self._inline.add_text(f"${formula}$")
-
-    def _find_formula_end(self, closing: str) -> int:
-        """Return the offset of the delimiter ``closing`` after the current offset, or -1 if it is missing."""
-        if closing in self._unclosed_delimiters:
-            return -1
-        end = self._text.find(closing, self._offset)
-        while end >= 0 and closing[0] == "$" and self._text[end - 1] == "\\":  # an escaped $ does not close a formula
-            end = self._text.find(closing, end + 1)
-        if end < 0:
-            self._unclosed_delimiters.add(closing)
-        return end
 
     # --- environments -------------------------------------------------------------------------------------------------
 
@@ -447,7 +390,9 @@ class _FragmentConverter(LatexCursor):
         if name in IGNORED_ENVIRONMENTS:
             return
         if name in VERBATIM_ENVIRONMENTS:
-            self._add_listing(name, body)
+            code, language = split_listing(name, body)
+            if code:
+                self._add_blocks(make_code_block(code, language))
             return
         if name in FORMULA_ENVIRONMENTS:
             formula = remove_labels(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))  # without comments
@@ -492,24 +437,6 @@ class _FragmentConverter(LatexCursor):
                 label = f"{THEOREM_LABELS[name]}{f' ({note})' if note else ''}"
                 blocks[0] = MarkdownBlock("paragraph", f"{label}. {blocks[0].text}")
             self._add_blocks(*blocks)
-
-    def _add_listing(self, name: str, body: str) -> None:
-        """Add the code block of the verbatim environment ``name``, with the language that its options name.
-
-        ``body`` can begin with options, such as ``[language=C]``.
-        """
-        language = ""
-        first_line, newline, other_lines = body.partition("\n")
-        if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):  # [language=C]
-            language_match = _LANGUAGE_OPTION_PATTERN.search(option_match[1])
-            language = language_match[1].lower() if language_match else ""
-            first_line = first_line[option_match.end() :]
-        argument_match = re.match(r"\s*\{([\w+#-]+)\}", first_line)  # {python}
-        if name == "minted" and argument_match:
-            language, first_line = argument_match[1].lower(), first_line[argument_match.end() :]
-        code = (first_line + newline + other_lines) if first_line.strip() else other_lines
-        if code.strip():
-            self._add_blocks(make_code_block(code.rstrip(), language))
 
     def _add_items(self, body: str, environment: str) -> None:
         """Add the list in the body of ``environment`` (a name); text before its first item becomes blocks before it."""
