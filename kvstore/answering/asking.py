@@ -210,7 +210,7 @@ class Asker:
         overview questions itself, or if the subject of the summary is unknown.
         """
         if clauses.get("using") is None:
-            from .numbered_sections import find_section_reference, parse_changes_request
+            from .section_references import find_section_reference, parse_changes_request
 
             changes_request = parse_changes_request(query.question)
             if changes_request is not None:

@@ -60,15 +60,7 @@ from .confidence_weights import (
     WORD_WEIGHTS,
     SignalWeights,
 )
-from .numbered_sections import (
-    AMBIGUOUS_WORDS,
-    count_missing_words,
-    find_section_reference,
-    has_ordinal_labels,
-    is_section_mentioned,
-    mentions_thing,
-    parse_changes_request,
-)
+from .numbered_sections import AMBIGUOUS_WORDS, count_missing_words
 from .passages import iter_spans
 from .question_dates import find_date_words, has_year
 from .question_form import find_topic
@@ -78,6 +70,13 @@ from .question_names import (
     drop_crossing_bigrams,
     find_numbered_nouns,
     find_question_names,
+)
+from .section_references import (
+    find_section_reference,
+    has_ordinal_labels,
+    is_section_mentioned,
+    mentions_thing,
+    parse_changes_request,
 )
 
 if TYPE_CHECKING:

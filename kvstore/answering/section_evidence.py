@@ -27,18 +27,15 @@ from .extractive import MAX_CHUNKS
 from .numbered_sections import (
     AMBIGUOUS_WORDS,
     SECTION,
-    ChangesRequest,
     NumberedSection,
-    SectionReference,
     count_missing_words,
     find_sections,
     list_section_chunks,
     list_topic_stems,
-    mentions_number,
-    remove_reference,
     skip_heading,
 )
 from .releases import parse_release
+from .section_references import ChangesRequest, SectionReference, mentions_number, remove_reference
 
 #: The maximum number of words of an answer that quotes the changes in a version.
 _MAX_CHANGES_WORDS = 2 * MAX_WORDS
