@@ -69,7 +69,7 @@ class LiteralCursor(LatexCursor):
 
     def _find_formula_end(self, closing: str) -> int:
         """Return the offset of the delimiter ``closing`` after the current offset, or -1 if it is missing."""
-        if closing in self._unclosed_delimiters:
+        if closing in self._unclosed_delimiters:  # an earlier search reached the end of the source
             return -1
         end = self._text.find(closing, self._offset)
         while end >= 0 and closing[0] == "$" and self._text[end - 1] == "\\":  # an escaped $ does not close a formula
@@ -79,7 +79,10 @@ class LiteralCursor(LatexCursor):
         return end
 
     def _skip_command(self, name: str) -> None:
-        """Skip a command, its options, and its arguments that are not text; its other arguments are read as text."""
+        """Skip the options of the command ``name``, and its arguments that are not text, such as a width.
+
+        Its other arguments are read as text later.
+        """
         self._read_option()
         for _ in range(NUM_SILENT_ARGUMENTS.get(name, NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
             self._read_argument()

@@ -31,11 +31,15 @@ _INCLUSION_PATTERN = re.compile(r"^[^%\n]*\\(?:input|include|subfile|import|subi
 
 class SectionNumbering:
     """A counter of the sections of one file.
-    ``_commands`` are the numbered commands, outermost first, and ``_counters`` the last number of each.
+    ``_commands`` are the section commands that print numbers, outermost first, and ``_counters`` the last number of
+    each. Both are empty if the printed numbers are uncertain.
     """
 
     def __init__(self, preamble: str, body: str) -> None:
-        """Find the numbered commands of a file, given its source before and after ``\\begin{document}``."""
+        """Find the numbered commands of a file, given its source before and after ``\\begin{document}``.
+
+        The numbers are uncertain if the class is unknown, or if the file sets counters or includes other files.
+        """
         match = _CLASS_PATTERN.search(preamble)
         is_certain = not (
             _CHANGE_PATTERN.search(preamble) or _CHANGE_PATTERN.search(body) or _INCLUSION_PATTERN.search(body)
@@ -45,19 +49,23 @@ class SectionNumbering:
         self._is_appendix = False
         self._is_main = True  # False in the front matter and the back matter of a book
 
-    def process_command(self, name: str) -> None:
-        """Process a command between sections, such as ``appendix`` or ``frontmatter``."""
-        if name == "appendix":
+    def begin_part(self, command: str) -> None:
+        """Begin the part of the document after ``appendix``, ``frontmatter``, ``mainmatter`` or ``backmatter``.
+
+        The front and back matter have no numbers.
+        """
+        if command == "appendix":
             self._is_appendix = True
             self._counters = [0] * len(self._commands)
         else:
-            self._is_main = name == "mainmatter"
+            self._is_main = command == "mainmatter"
 
     def number_section(self, command: str) -> str:
-        """Count a section and return its number; empty if the command, such as ``section*``, prints none."""
+        """Return the number of the next section; empty if its ``command``, such as ``section*``, prints none."""
         if command not in self._commands or not self._is_main:
             return ""
         level = self._commands.index(command)
+        # The sections inside it are counted from 1 again.
         self._counters[level:] = [self._counters[level] + 1] + [0] * (len(self._counters) - level - 1)
         first_format = "upperLetter" if self._is_appendix else "decimal"
         numbers = [format_list_number(self._counters[0], first_format), *map(str, self._counters[1 : level + 1])]

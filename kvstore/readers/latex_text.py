@@ -227,7 +227,7 @@ class _FragmentConverter(LiteralCursor):
         elif name.rstrip("*") in SECTION_LEVELS:
             self._add_section_heading(name)
         elif name in ("appendix", "frontmatter", "mainmatter", "backmatter"):
-            self._source.numbering.process_command(name)
+            self._source.numbering.begin_part(name)
         elif name in ("footnote", "footnotetext", "thanks", "endnote"):
             self._add_footnote()
         elif name in ("caption", "caption*", "subcaption", "captionof"):
@@ -250,7 +250,7 @@ class _FragmentConverter(LiteralCursor):
             self._handle_inline_command(name)
 
     def _add_section_heading(self, name: str) -> None:
-        """Read the arguments of the section command ``name``, and add a heading with its number and title, if any."""
+        """Read the arguments of the section command ``name``, and add a heading: its number, if any, and title."""
         self._read_option()  # the short title
         title = self._source.render_line(self._read_argument(), self._depth)
         number = self._source.numbering.number_section(name)
@@ -362,7 +362,7 @@ class _FragmentConverter(LiteralCursor):
             self._inline.add_text(f"({'; '.join(notes)})")
 
     def _add_formula(self, opening: str) -> None:
-        """Add the source of the formula after the delimiter ``opening``; one that is displayed becomes a paragraph.
+        r"""Add the source of the formula after the delimiter ``opening``; after ``$$`` or ``\[``, as its own paragraph.
 
         If the formula is not closed, ``$`` or ``$$`` becomes text, and other delimiters are dropped.
         """
@@ -423,7 +423,7 @@ class _FragmentConverter(LiteralCursor):
             blocks = self._parse_inner(body)
             self._add_blocks(*([make_heading(2, "Abstract"), *blocks] if blocks else []))
         elif name == "appendices":
-            self._source.numbering.process_command("appendix")
+            self._source.numbering.begin_part("appendix")
             self._add_blocks(*self._parse_inner(body))
         elif name == "frame":
             title, body = split_slide_title(body)

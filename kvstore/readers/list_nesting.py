@@ -80,17 +80,17 @@ class BlockBuilder:
 
 
 def remove_typed_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    r"""Return the blocks of an item without a label that its author typed although the list has it: ``1\. tea``."""
+    """Return the blocks of a list item without a typed copy of its label: ``tea`` for ``1. tea`` in item ``1.``."""
     if not blocks or blocks[0].kind != "paragraph" or not blocks[0].text.startswith(label[:1]):
         return blocks
-    typed_label = make_paragraph(f"{label} ").text
+    typed_label = make_paragraph(f"{label} ").text  # escaped, as in the blocks
     if not blocks[0].text.startswith(typed_label):
         return blocks
     return [make_paragraph(blocks[0].text.removeprefix(typed_label)), *blocks[1:]]
 
 
 def label_line(label: str, line: str) -> str:
-    """Return a line after its label, unless it begins with the label already, because its author typed that too.
+    """Return a line with its label in front, unless the author of the line already typed the label.
 
     >>> label_line("2.", "Tea"), label_line("2.", "2. Tea"), label_line("2.1.", "2.1 Tea")
     ('2. Tea', '2. Tea', '2.1 Tea')

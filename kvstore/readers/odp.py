@@ -32,7 +32,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert an OpenDocument presentation to Markdown, and yield it as one document.
 
     Hidden slides, and the headers, footers, dates and numbers of slides, are omitted, unless the ``navigation`` option
-    is ``keep``.
+    is ``keep``. If all slides are hidden, none is omitted.
     Raises ReaderError if the file is not ODP, is damaged or locked, or has no text.
     """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []

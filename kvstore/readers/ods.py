@@ -1,5 +1,6 @@
 """ODS: the sheets of an OpenDocument spreadsheet, as rows of texts.
-A file stores equal adjacent rows or cells once, with their number of *repetitions*.
+A file stores equal adjacent rows or cells once, with their number of *repetitions*. A *span* is the number of rows and
+columns of a merged cell.
 
 In: an ``.ods`` file. Out: the cells of each sheet that is not hidden: numbers as stored, dates in ISO 8601, and other
 values as displayed. Formulas yield their saved values. Comments are dropped. A file that is not ODS or is locked with a
@@ -28,7 +29,7 @@ from .opendocument import (
     iter_rows,
     open_opendocument,
 )
-from .sheet_rows import SheetRow, Sheets
+from .sheet_rows import CellSpan, SheetRow, Sheets
 
 _SPACES = {f"{TEXT}s": " ", f"{TEXT}tab": " ", f"{TEXT}line-break": "\n"}
 #: The maximum size of a sheet in any spreadsheet program. Cells beyond it are not read: a file can declare any number
@@ -72,18 +73,18 @@ def _iter_rows(table: Element) -> Iterator[SheetRow]:
 
 
 def _read_cells(row: Element) -> SheetRow:
-    """Return the cells of a row, without trailing empty cells; cells after ``_MAX_COLUMNS`` are not read.
+    """Return the texts of the cells of a row, without trailing empty cells, and the spans of its merged cells.
 
-    A repeated cell is returned several times.
+    A repeated cell is returned several times. Cells after ``_MAX_COLUMNS`` are not read.
     """
     cells: list[str] = []
-    spans: dict[int, tuple[int, int]] = {}
+    spans: dict[int, CellSpan] = {}
     num_empty_cells = 0  # since the last cell with text; added to ``cells`` only before another cell with text
     for cell in iter_cells(row):
         num_repetitions = min(get_repetition(cell, "columns"), _MAX_COLUMNS)
         cell_text = _format_cell(cell)
         if cell_text:
-            span = get_span(cell, "rows"), get_span(cell, "columns")
+            span = CellSpan(get_span(cell, "rows"), get_span(cell, "columns"))
             if span != (1, 1):
                 spans[len(cells) + num_empty_cells] = span
             cells += [""] * num_empty_cells + [cell_text] * num_repetitions

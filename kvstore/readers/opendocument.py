@@ -89,17 +89,17 @@ def get_repetition(element: Element, dimension: str) -> int:
 
 
 def get_span(cell: Element, dimension: str) -> int:
-    """Return the number of ``rows`` or ``columns`` that a cell spans (OpenDocument 1.3, 9.1.4), as ``dimension`` says.
+    """Return how many rows (``dimension`` is ``rows``) or columns (``columns``) a cell spans.
 
-    A number of ten digits or more counts as 1.
+    A number of ten digits or more counts as 1 (OpenDocument 1.3, 9.1.4).
     """
     return max(1, parse_list_number(cell.get(f"{TABLE}number-{dimension}-spanned"), 1))
 
 
 def find_hidden_styles(trees: Iterable[Element], properties_tag: str, attribute: str) -> set[str]:
-    """Return the names of styles that hide a sheet or slide.
+    """Return the names of the styles that hide the sheets or slides to which they apply.
 
-    ``attribute`` is that of the element with ``properties_tag`` in the style which shows (``true``) or hides it.
+    In such a style, the element with ``properties_tag`` has ``false`` or ``hidden`` as its ``attribute``.
     """
     return {
         style.get(f"{STYLE}name", "")

@@ -196,7 +196,7 @@ class _OrgParser:
     def _parse_item(self, lines: Sequence[str], start: int, item: re.Match[str], builder: BlockBuilder) -> int:
         """Add the list item at ``lines[start]`` to ``builder``, and return the index of the line after it.
 
-        Further indented lines belong to it. ``item`` is the match of its first line.
+        ``item`` is the match of its first line. The lines below that are indented deeper than its marker belong to it.
         """
         indent = len(item["indent"])
         end = start + 1
@@ -211,7 +211,7 @@ class _OrgParser:
             number = int(item["marker"][:-1])
             if number == 1:  # the beginning of a list
                 self._number_shifts.pop(indent, None)
-            if item["number"]:
+            if item["number"]:  # [@7] continues the list at 7
                 self._number_shifts[indent] = int(item["number"]) - number
             marker = f"{number + self._number_shifts.get(indent, 0)}."
         if text:

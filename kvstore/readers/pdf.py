@@ -260,7 +260,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
 
 
 def _is_next_item(item: str, line: str) -> bool:
-    """True if a line begins with the number after that of a list item: ``6. Lock up.`` below ``5. Clean the tank.``"""
+    """True if ``line`` begins with the number after that of ``item``: ``6. Lock up.`` after ``5. Clean the tank.``"""
     item_number, line_number = _ITEM_NUMBER_PATTERN.match(item), _ITEM_NUMBER_PATTERN.match(line)
     return item_number is not None and line_number is not None and int(line_number[1]) == int(item_number[1]) + 1
 
@@ -282,7 +282,10 @@ def _measure_layout(lines: Sequence[PageLine]) -> _PageLayout:
 
 
 def _find_tables(lines: Sequence[PageLine]) -> Iterator[_AlignedTable]:
-    """Yield the tables among the lines of a page: adjacent lines of aligned cells (texts between wide gaps)."""
+    """Yield the tables among the lines of a page: adjacent lines of aligned cells (texts between wide gaps).
+
+    The columns of a table begin at the cells of its first or second line, whichever gives it more rows.
+    """
     index = 0
     while index < len(lines):
         candidates = (
@@ -306,10 +309,10 @@ class _AlignedTable(NamedTuple):
 
 
 def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _AlignedTable:
-    """Return the table that begins with the line at index ``start``; the cells of ``reference`` begin its columns.
+    """Return the table that begins at ``lines[start]`` and whose columns begin at the cells of the line ``reference``.
 
-    The table has no lines if that line is no row of it. A line below a row, without a text in the first column,
-    continues its cells.
+    The table is empty if that first line is not a row. A line without a text in the first column continues the cells
+    of the row above it.
     """
     table = _AlignedTable([], [])
     for index in range(start, len(lines)):
@@ -333,9 +336,10 @@ def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _
 
 
 def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None:
-    """Return the text of a line in each column of the table of ``reference``, or None if the line is no part of it.
+    """Return the text of a line in each column of a table, or None if the line does not belong to the table.
 
-    A row has a text in each column. A line that continues a row has none in the first column.
+    The columns begin at the cells of the line ``reference``. A row has a text in each column. A line that continues a
+    row has none in the first column.
     """
     starts = [*reference.column_starts, reference.end_x or math.inf]
     tolerance = _MAX_ALIGNED_OFFSET * line.size
@@ -360,13 +364,14 @@ def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None
             column += 1
             if column == len(cells) or not starts[column] - tolerance <= x < starts[column + 1]:
                 return None
+        # Any other piece continues the text of the column.
         cells[column] = f"{cells[column]} {text}".strip()
     is_complete = all(cells) or not cells[0]
     return cells if is_complete else None
 
 
 def _iter_pieces(line: PageLine) -> Iterator[tuple[float, str, bool]]:
-    """Yield the texts of a line between its gaps: the x position, the text, and True if it begins a cell."""
+    """Split the cells of a line at the gaps in them, and yield the pieces: x position, text, True at a cell's start."""
     for index, (start, text) in enumerate(line.cells):
         gaps = [gap for gap in line.gaps if gap.cell == index]
         offsets = [0, *(gap.offset for gap in gaps), len(text)]
@@ -376,7 +381,7 @@ def _iter_pieces(line: PageLine) -> Iterator[tuple[float, str, bool]]:
 
 
 def _is_header_of(line: PageLine, row: PageLine) -> bool:
-    """True if a line has a cell above each cell of a row: it begins where the cell begins, or to the right of it."""
+    """True if ``line`` has one cell above each cell of ``row``, which begins at the same x position or to its right."""
     starts = row.column_starts
     ends = [*starts[1:], math.inf]
     tolerance = _MAX_ALIGNED_OFFSET * line.size
@@ -388,10 +393,10 @@ def _is_header_of(line: PageLine, row: PageLine) -> bool:
 def _is_table(table: _AlignedTable) -> bool:
     """True if rows of cells are a table, and not terms with long definitions, a list or a table of contents."""
     num_columns = len(table.rows[0]) if table.rows else 0
-    if num_columns != 2:
-        is_certain = all(len(line.cells) > 2 for line in table.lines)
-        return len(table.rows) >= (_MIN_ROWS if is_certain else _MIN_UNCERTAIN_ROWS)
-    num_continued = len(table.lines) - len(table.rows)
+    if num_columns != 2:  # the others have two columns
+        has_wide_gaps = all(len(line.cells) > 2 for line in table.lines)
+        return len(table.rows) >= (_MIN_ROWS if has_wide_gaps else _MIN_UNCERTAIN_ROWS)
+    num_continued = len(table.lines) - len(table.rows)  # lines that continue a row, as those of long definitions do
     is_list = all(MARKER_PATTERN.fullmatch(first) for first, _ in table.rows)
     page_numbers = [second for _, second in table.rows if second.isdecimal()]
     is_contents = len(page_numbers) == len(table.rows) and sorted(page_numbers, key=int) == page_numbers

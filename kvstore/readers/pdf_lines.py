@@ -242,11 +242,12 @@ class _LineCollector:
         if is_next_cell or _is_wide_gap(x - start, len(last_text.strip()), size):
             line.cells.append(LineCell(x, text))
         else:
-            line.gaps += _measure_gap(line.end_x, x, size, len(line.cells) - 1, len(last_text))
+            if gap := _find_cell_gap(line.end_x, x, size):
+                line.gaps.append(gap._replace(cell=len(line.cells) - 1, offset=len(last_text)))
             line.cells[-1] = LineCell(start, last_text + text)
 
     def _add_gaps(self, gaps: Sequence[CellGap], num_characters: int) -> None:
-        """Add gaps in the last text of the open line, which has ``num_characters``, with their offsets in its cell."""
+        """Add ``gaps`` to the open line. Their offsets are those in its last text, which has ``num_characters``."""
         if gaps and self._open_line is not None:
             cells = self._open_line.cells
             text_start = len(cells[-1].text) - num_characters
@@ -323,20 +324,20 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
     return distance > (_LETTER_WIDTH * num_letters + _COLUMN_GAP) * size
 
 
-def _measure_gap(end_x: float | None, x: float, size: float, cell: int, offset: int) -> list[CellGap]:
-    """Return the gap between a text that ends at ``end_x`` and one that begins at ``x``, if it can separate cells.
+def _find_cell_gap(end_x: float | None, x: float, size: float) -> CellGap | None:
+    """Return the gap between a text that ends at ``end_x`` and one that begins at ``x``, or None if it is too narrow.
 
-    The end is None if it is unknown. ``size`` is the font size; ``cell`` and ``offset`` are the fields of the gap.
+    Also returns None if the end is unknown. ``size`` is the font size. The caller sets the cell and offset of the gap.
     """
     if end_x is None or x - end_x <= _MIN_INNER_GAP * size:
-        return []
-    return [CellGap(cell, offset, x, is_wide=x - end_x > _MIN_CELL_GAP * size)]
+        return None
+    return CellGap(0, 0, x, is_wide=x - end_x > _MIN_CELL_GAP * size)
 
 
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[LineCell, list[CellGap]]]:
-    """Split a text from pypdf at its wide gaps; yield each cell between them, with the other gaps that may separate it.
+    """Split a text from pypdf at its wide gaps, and yield the cells, each with the narrower gaps that may separate it.
 
     The text has the font size ``size`` and begins at (x, y). The gaps are found between ``shown_texts``, the texts that
     the operators of the page have drawn. These can have other letters, such as ligatures, so letter counts are scaled.
@@ -353,7 +354,7 @@ def _split_at_gaps(
         shown_so_far += shown.num_characters
         shown_in_cell += shown.num_characters
         letters_in_cell = round(shown_in_cell * num_letters / total_shown)
-        inner_gap = _measure_gap(shown.end_x, next_shown.x, size, cell=0, offset=0)
+        inner_gap = _find_cell_gap(shown.end_x, next_shown.x, size)
         is_wide = _is_wide_gap(next_shown.x - start, letters_in_cell, size) and next_shown.x >= shown.x
         if not (is_wide or inner_gap):
             continue
@@ -363,8 +364,8 @@ def _split_at_gaps(
         if is_wide:
             yield LineCell(start, text[offset:split_offset]), gaps
             offset, start, shown_in_cell, gaps = split_offset, next_shown.x, 0, []
-        else:
-            gaps += [gap._replace(offset=split_offset - offset) for gap in inner_gap]
+        elif inner_gap:
+            gaps.append(inner_gap._replace(offset=split_offset - offset))
     yield LineCell(start, text[offset:]), gaps
 
 

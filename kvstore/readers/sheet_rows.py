@@ -6,11 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
+class CellSpan(NamedTuple):
+    """The numbers of rows and columns that a merged cell spans."""
+
+    num_rows: int
+    num_columns: int
+
+
 class SheetRow(NamedTuple):
-    """A row of a sheet. ``spans`` has the numbers of rows and columns of its merged cells, by column from 0."""
+    """A row of a sheet: the texts of its cells, and the spans of merged cells that begin in it, by column from 0."""
 
     cells: list[str]
-    spans: Mapping[int, tuple[int, int]]
+    spans: Mapping[int, CellSpan]
 
 
 #: The sheets of a workbook by name; the rows are produced on demand.

@@ -1,6 +1,6 @@
 """Workbooks: each sheet becomes a document, or (``AS rows``) each row of one sheet.
 A *form* has rows of labels with values, such as ``Name: | Ada``, above a table. A *title* is a row of one cell above
-the header of a table.
+the header of a table. A *span* is the number of rows and columns of a merged cell.
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
@@ -19,7 +19,7 @@ password or has no text is a ReaderError.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -30,7 +30,7 @@ from .decoding import collapse_whitespace
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
-from .sheet_rows import SheetRow, Sheets
+from .sheet_rows import CellSpan, SheetRow, Sheets
 from .tabular import NumberedRow, iter_row_documents
 from .titled_tables import count_title_rows, make_titled_table
 
@@ -52,11 +52,11 @@ _COLONS = (":", "：")
 
 
 class _NonblankRow(NamedTuple):
-    """A row of a sheet that is not empty, with its number. ``spans`` is that of :class:`SheetRow`."""
+    """A row of a sheet that is not empty, with its number from 1. ``spans`` is that of :class:`SheetRow`."""
 
     number: int
     cells: list[str]
-    spans: Mapping[int, tuple[int, int]]
+    spans: Mapping[int, CellSpan]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -68,7 +68,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     with _open_workbook(stream, origin, is_formatted=True, includes_hidden=False) as sheets:
         for name, sheet_rows in sheets.items():
             blocks: list[MarkdownBlock] = []
-            for rows in _split_tables(list(_iter_nonblank_rows(sheet_rows, origin))):
+            for rows in _split_tables(list(_repeat_merged_cells(_iter_nonblank_rows(sheet_rows, origin)))):
                 blocks += _convert_table(rows)
             if blocks:
                 text = join_blocks(blocks) + "\n"
@@ -97,7 +97,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
             raise ReaderError(
                 f"{origin.name}: has no sheet {sheet_name!r}; the option sheet must name one of: {', '.join(sheets)}"
             )
-        rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
+        rows = list(_repeat_merged_cells(_iter_nonblank_rows(sheets[sheet_name], origin)))
     cell_rows = [row.cells for row in rows]
     num_form_rows = _count_form_rows(cell_rows)
     num_skipped = num_form_rows + _count_title_rows(cell_rows[num_form_rows:])
@@ -128,29 +128,30 @@ def _convert_table(rows: list[_NonblankRow]) -> Iterator[MarkdownBlock]:
 
 
 def _join_header_rows(rows: list[_NonblankRow]) -> list[_NonblankRow]:
-    """Return the rows of a table, of which the first two become one if the second divides groups of the first."""
+    """Return the rows of a table, with a header of two rows joined: ``Sales`` above ``2025`` as ``Sales / 2025``."""
     if len(rows) < 3 or not _has_groups(rows[0], rows[1]):
         return rows
     groups, names = rows[0], rows[1]
     upper_texts = groups.cells + [""] * (len(names.cells) - len(groups.cells))
-    for column, (_, width) in groups.spans.items():
-        upper_texts[column : column + width] = [upper_texts[column]] * min(width, len(names.cells) - column)
+    for column, span in groups.spans.items():  # repeat the name of a group above each of its columns
+        width = min(span.num_columns, len(names.cells) - column)
+        upper_texts[column : column + span.num_columns] = [upper_texts[column]] * width
     columns = zip_longest(upper_texts, names.cells, fillvalue="")
     header = [" / ".join(dict.fromkeys(filter(None, texts))) for texts in columns]
     return [_NonblankRow(names.number, header, {}), *rows[2:]]
 
 
 def _has_groups(row: _NonblankRow, next_row: _NonblankRow) -> bool:
-    """True if the wide cells of a row are groups of columns, whose names are in the next row.
+    """True if cells of a row that span several columns are names of groups of columns, above the columns' own names.
 
-    The next row has a text below each column of a group. In every other column, only one of the rows has a text, or
-    both are one cell. One of these texts is in the first row, or, unlike data, has no digits.
+    The next row has a text in each column of a group. In every other column, one row has the name of the column, or a
+    merged cell gives it to both rows. A name only in the next row has no digits, unlike data.
     """
     max_end = max(len(row.cells), len(next_row.cells)) + 1
     grouped_columns: set[int] = set()
-    for column, (_, width) in row.spans.items():
-        if width > 1:
-            grouped_columns.update(range(column, min(column + width, max_end)))
+    for column, span in row.spans.items():
+        if span.num_columns > 1:
+            grouped_columns.update(range(column, min(column + span.num_columns, max_end)))
     has_groups = bool(grouped_columns)
     has_other_text = False
     for column, (text, next_text) in enumerate(zip_longest(row.cells, next_row.cells, fillvalue="")):
@@ -277,11 +278,9 @@ def _open_workbook(
 def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_NonblankRow]:
     """Yield the nonempty rows of a sheet, without trailing empty cells and cells beyond ``_MAX_COLUMNS``.
 
-    The text of a cell that is merged with cells below it is repeated in each of their rows that has another text.
     Raises ReaderError if the sheet exceeds a limit. ``origin`` names the file in the error.
     """
-    num_cells = num_characters = num_repeated_characters = 0
-    merged_cells: dict[int, tuple[int, str]] = {}  # by column: the last row and the text
+    num_cells = num_characters = 0
     for number, (row, spans) in enumerate(rows, 1):
         if number > _MAX_ROWS:
             raise ReaderError(f"{origin.name}: a sheet has more than {_MAX_ROWS:,} rows, which is the limit: split it")
@@ -295,10 +294,21 @@ def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_N
                 f"{origin.name}: a sheet has more than {_MAX_CELLS:,} cells or {_MAX_CHARACTERS:,} characters, "
                 "which is the limit: split it"
             )
-        if not cells:
-            continue
-        if not spans and not merged_cells:  # the common case
+        if cells:
             yield _NonblankRow(number, cells, spans)
+
+
+def _repeat_merged_cells(rows: Iterable[_NonblankRow]) -> Iterator[_NonblankRow]:
+    """Yield rows with the text of each cell that spans several rows in all of these rows, up to a limit.
+
+    Spans of cells without a text are omitted.
+    """
+    num_repeated_characters = 0
+    merged_cells: dict[int, tuple[int, str]] = {}  # by column: the number of the last row, and the text
+    for row in rows:
+        number, cells, spans = row
+        if not spans and not merged_cells:  # the common case
+            yield row
             continue
         for column, (last_row, text) in list(merged_cells.items()):
             if number > last_row or num_repeated_characters > _MAX_REPEATED_CHARACTERS:
@@ -308,7 +318,7 @@ def _iter_nonblank_rows(rows: Iterator[SheetRow], origin: Origin) -> Iterator[_N
             cells += [""] * (column + 1 - len(cells))
             cells[column] = cells[column] or text
         spans = {column: span for column, span in spans.items() if column < len(cells) and cells[column]}
-        for column, (num_rows, _) in spans.items():
-            if num_rows > 1:
-                merged_cells[column] = number + num_rows - 1, cells[column]
+        for column, span in spans.items():
+            if span.num_rows > 1:
+                merged_cells[column] = number + span.num_rows - 1, cells[column]
         yield _NonblankRow(number, cells, spans)

@@ -95,8 +95,8 @@ def make_presentation(
 ) -> RawDocument:
     """Return the document of a presentation; without a ``title``, its title is the first title of a slide.
 
-    A slide is its title, empty if it has none, and its blocks, which begin with a heading. Raises ReaderError if no
-    slide has text.
+    Each slide is its title, empty if it has none, and its blocks, of which the first is a heading. ``left_out`` has the
+    parts that were omitted. Raises ReaderError if no slide has text.
     """
     if not any(len(blocks) > 1 or slide_title for slide_title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
@@ -116,9 +116,10 @@ def build_slides(
     build_slide: Callable[[_Slide, int, list[NavigationPart] | None], tuple[str, list[MarkdownBlock]]],
     left_out: list[NavigationPart] | None,
 ) -> list[tuple[str, list[MarkdownBlock]]]:
-    """Return the title and the blocks of each slide, which ``build_slide`` makes from a slide and its number.
+    """Return the title and the blocks of each slide that is shown, and add the hidden slides to ``left_out``.
 
-    Hidden slides, unless all are hidden, are added to ``left_out`` instead (None: they are returned too).
+    If ``left_out`` is None, or if all slides are hidden, hidden slides are returned too. ``build_slide`` gets a slide,
+    its number, and the list to which it adds omitted parts (None: it omits none).
     """
     contents = []
     for number, (slide, is_hidden) in enumerate(zip(slides, are_hidden, strict=True), 1):
@@ -189,20 +190,28 @@ def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
         inner_shapes = shape.shapes if depth < _MAX_DEPTH else ()
         return [block for inner_shape in inner_shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
     if getattr(shape, "has_table", False):
-        rows: list[list[str]] = []
-        for row in shape.table.rows:
-            texts = [" ".join(cell.text.split()) for cell in row.cells]
-            for column, cell in enumerate(row.cells):  # the text of merged cells is repeated in each of their rows
-                if cell._tc.vMerge and not cell._tc.hMerge and rows and column < len(rows[-1]):
-                    text = rows[-1][column]
-                    texts[column] = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
-            rows.append(texts)
-        return [make_table(rows[0], rows[1:])] if any(map(any, rows)) else []
+        return _build_table_blocks(shape.table)
     if getattr(shape, "has_chart", False):
         return _build_chart_blocks(shape.chart)
     if shape.has_text_frame:
         return _build_text_blocks(shape)
     return _build_diagram_blocks(shape)
+
+
+def _build_table_blocks(table: Any) -> list[MarkdownBlock]:
+    """Return a table as a block, or none for a table without text.
+
+    The text of vertically merged cells is repeated in each of their rows, unless it is too long.
+    """
+    rows: list[list[str]] = []
+    for row in table.rows:
+        texts = [" ".join(cell.text.split()) for cell in row.cells]
+        for column, cell in enumerate(row.cells):
+            if cell._tc.vMerge and not cell._tc.hMerge and rows and column < len(rows[-1]):  # merged with that above
+                text = rows[-1][column]
+                texts[column] = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
+        rows.append(texts)
+    return [make_table(rows[0], rows[1:])] if any(map(any, rows)) else []
 
 
 def _get_text_line(shape: Any) -> str:

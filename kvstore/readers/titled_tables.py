@@ -38,8 +38,8 @@ def make_titled_table(
 def _is_form(rows: Sequence[Sequence[str]]) -> bool:
     """True if rows of cell texts are a form without a header: pairs of a label and its value.
 
-    Every label ends with a colon. Or the labels are distinct and have no digit, and a value in the first row has one
-    that belongs to no year, which the name of a column hardly ever has. A text above numbers is the name of a column.
+    Either every label ends with a colon, or the labels are distinct and have no digits, and the first row has a value
+    with a digit. Years and texts above numbers are no such values, because they can be names of columns.
 
     >>> _is_form([["Boat", "Petrel 22", "Owner", "Ada"], ["Length", "9 m", "Berth", "B 12"]])
     True
@@ -54,7 +54,7 @@ def _is_form(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if all(label.endswith(":") for label in labels):
         return True
-    has_value = any(
+    has_value = any(  # in the first row
         _DIGIT_PATTERN.search(_YEAR_PATTERN.sub("", first)) and not _is_above_numbers(first, others)
         for first, *others in zip(*(cells[1::2] for cells in rows), strict=False)
     )

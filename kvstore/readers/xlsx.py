@@ -1,5 +1,6 @@
 """XLSX: the sheets of an Excel workbook, as rows of texts.
-The *number format* of a cell, such as ``0.0%`` or ``[$€-407]0.00``, is the form in which Excel shows its number.
+The *number format* of a cell, such as ``0.0%`` or ``[$€-407]0.00``, is the form in which Excel shows its number or
+date. A *span* is the number of rows and columns of a merged cell.
 
 In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet. Of number
 formats, percentages are read, and on request units such as ``€``, leading zeros, and the decimals of long numbers.
@@ -23,7 +24,7 @@ from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .packages import Package
-from .sheet_rows import SheetRow, Sheets
+from .sheet_rows import CellSpan, SheetRow, Sheets
 from .xml_tree import parse_xml
 
 _NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -53,7 +54,7 @@ _MERGED_CELL_PATTERN = re.compile(
     rb"(?P<first_column>[A-Za-z]{1,3})(?P<first_row>\d{1,7}):(?P<last_column>[A-Za-z]{1,3})(?P<last_row>\d{1,7})"
 )
 _BLOCK_BYTES, _MAX_ELEMENT_BYTES = 1 << 20, 200
-_NO_SPANS: Mapping[int, tuple[int, int]] = {}
+_NO_SPANS: Mapping[int, CellSpan] = {}
 
 
 class _NumberFormat(NamedTuple):
@@ -142,12 +143,12 @@ def _iter_rows(sheet: Any, *, is_formatted: bool) -> Iterator[SheetRow]:
         yield SheetRow(cells, spans.get(number, _NO_SPANS))
 
 
-def _read_spans(source: BinaryIO) -> dict[int, dict[int, tuple[int, int]]]:
-    """Return the numbers of rows and columns of the merged cells of a sheet, by row from 1 and column from 0.
+def _read_spans(source: BinaryIO) -> dict[int, dict[int, CellSpan]]:
+    """Return the spans of the merged cells of a sheet, by row from 1, then by column from 0 (ECMA-376, 18.3.1.55).
 
-    ``source`` has the XML of the sheet, which openpyxl reads without its merged cells (ECMA-376, 18.3.1.55).
+    ``source`` is the XML of the sheet. In its read-only mode, openpyxl does not read the spans.
     """
-    spans: dict[int, dict[int, tuple[int, int]]] = {}
+    spans: dict[int, dict[int, CellSpan]] = {}
     text = b""
     while block := source.read(_BLOCK_BYTES):
         text = text[-_MAX_ELEMENT_BYTES:] + block  # an element can begin in the block before
@@ -155,8 +156,9 @@ def _read_spans(source: BinaryIO) -> dict[int, dict[int, tuple[int, int]]]:
             continue
         for match in _MERGED_CELL_PATTERN.finditer(text):
             first_column, last_column = (_parse_column(match[name]) for name in ("first_column", "last_column"))
-            num_rows = int(match["last_row"]) - int(match["first_row"]) + 1
-            spans.setdefault(int(match["first_row"]), {})[first_column] = num_rows, last_column - first_column + 1
+            first_row, last_row = int(match["first_row"]), int(match["last_row"])
+            span = CellSpan(last_row - first_row + 1, last_column - first_column + 1)
+            spans.setdefault(first_row, {})[first_column] = span
     return spans
 
 
@@ -180,7 +182,7 @@ def _format_cell(cell: Any, *, is_formatted: bool) -> str:
         return _format_value(value)
     number_format = _parse_number_format(format_code)
     if isinstance(value, datetime.datetime):
-        text = _format_value(value)
+        text = _format_value(value)  # a date without a time is cut to what its format shows
         return text[: number_format.num_date_characters] if len(text) == len("2026-03-01") else text
     if is_formatted:
         return _apply_number_format(value, number_format)
@@ -226,7 +228,7 @@ def _apply_number_format(value: float, number_format: _NumberFormat) -> str:
 
 @lru_cache(maxsize=_NUM_CACHED_FORMATS)
 def _parse_number_format(number_format: str) -> _NumberFormat:
-    """Return the parts of a number format of Excel; empty units and no minimum digits for a format without them.
+    """Return the parts of a number format of Excel; its units are empty and its minimum digits 0 if it has none.
 
     A percentage has a percent sign that is neither quoted nor escaped.
 
@@ -243,10 +245,7 @@ def _parse_number_format(number_format: str) -> _NumberFormat:
         quoted_format += f'"{literal.translate(_LITERAL_CODE)}"' if literal else part["code"] or ""
     is_percentage = "%" in code
     # The formats of negative numbers and of zero follow after semicolons.
-    letters = set(code.partition(";")[0].lower())
-    num_date_characters = len("2026-03-01")
-    if letters & set("my") and not letters & set("dhs"):
-        num_date_characters = len("2026-03") if "m" in letters else len("2026")
+    num_date_characters = _count_date_characters(code.partition(";")[0])
     match = _NUMBER_PATTERN.fullmatch(quoted_format.partition(";")[0])
     unit_before, unit_after, num_digits, num_decimals, max_decimals = "", "%" if is_percentage else "", 0, 0, None
     if match is not None:
@@ -258,6 +257,14 @@ def _parse_number_format(number_format: str) -> _NumberFormat:
     return _NumberFormat(
         unit_before, unit_after, num_digits, num_decimals, max_decimals, is_percentage, num_date_characters
     )
+
+
+def _count_date_characters(code: str) -> int:
+    """Return how many characters of an ISO date the code of a format shows: 7 (``2026-03``) for ``mmm yyyy``."""
+    letters = set(code.lower())
+    if not letters & set("my") or letters & set("dhs"):  # no date, or with a day or time
+        return len("2026-03-01")
+    return len("2026-03") if "m" in letters else len("2026")
 
 
 def _format_value(value: object) -> str:

@@ -142,7 +142,7 @@ class QuestionVocabulary(NamedTuple):
         return question
 
     def find_counted_noun(self, question: str) -> str | None:
-        """Return the noun that a question asks for the number of, in lower case, or None if it has none.
+        """Return the noun that follows "how many" in a question, in lower case, or None if it asks for no number.
 
         >>> load_question_words("french").find_counted_noun("Combien y a-t-il de places dans la salle ?")
         'places'
