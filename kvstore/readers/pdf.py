@@ -353,6 +353,7 @@ def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None
             for next_column in range(max(column + 1, 1), len(cells))
             if abs(x - starts[next_column]) <= tolerance
         )
+        # A long number in the last column can begin left of the others.
         is_right_aligned = has_same_end and index == len(pieces) - 1 and x > starts[-3]
         if index == 0 and x < starts[1] - tolerance:
             column = 0

@@ -147,6 +147,7 @@ def _has_groups(row: _NonblankRow, next_row: _NonblankRow) -> bool:
     The next row has a text in each column of a group. In every other column, one row has the name of the column, or a
     merged cell gives it to both rows. A name only in the next row has no digits, unlike data.
     """
+    # A group that reaches beyond the last text leaves one column over, so that it is refused.
     max_end = max(len(row.cells), len(next_row.cells)) + 1
     grouped_columns: set[int] = set()
     for column, span in row.spans.items():
