@@ -75,7 +75,7 @@ from .section_references import (
     find_section_reference,
     has_ordinal_labels,
     is_section_mentioned,
-    mentions_thing,
+    mentions_numbered_thing,
     parse_changes_request,
 )
 
@@ -369,7 +369,7 @@ def _is_section_missing(query: Query, language: str | None, hits: Sequence[Hit],
     can_be_thing = reference.word in AMBIGUOUS_WORDS and asks_for_fact
     is_foreign = reference.word != "§" and language not in (None, "english", "german")
     if can_be_thing or (is_foreign and has_ordinal_labels([*headings, *texts])):
-        return not any(mentions_thing(reference, text) for text in chain(headings, texts))
+        return not any(mentions_numbered_thing(reference, text) for text in chain(headings, texts))
     return not is_section_mentioned(reference, headings, texts)
 
 
@@ -448,7 +448,7 @@ def _blank_decimals(text: str, question: str) -> str:
     A decimal that is also in the question remains.
 
     >>> _blank_decimals("Am 3.5. kostet § 14 in Version 1.14 insgesamt 14,85 Euro", "§ 14")
-    'Am 3.5. kostet § 14 in Version 1  insgesamt   Euro'
+    'Am 3.5. kostet § 14 in Version 1 insgesamt   Euro'
     """
     return _DECIMAL_PATTERN.sub(
         lambda match: match.group() if match.group() in question else match["whole"] or " ", text

@@ -1,4 +1,6 @@
-"""Evidence from the section that a question names or asks for, see :mod:`.numbered_sections`.
+"""Evidence from the section that a question names ("section 4.2") or asks for ("Which section covers notice?"). The
+*topic* of a section has the stems of the other words of the question that neither its heading nor the name of its
+document has.
 
 In: the hits of a question. Out: a quotation of the section if the question asks for its content ("What does section 4.2
 say?"), or its chunks if the question asks for a fact ("Under section 4.2, who pays?"). If the question asks what is new
@@ -48,35 +50,54 @@ _MAX_NUMBER_BYTES = 40
 def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Query) -> Evidence | None:
     """Return evidence from the section that a question names or asks for, or None if no document of ``hits`` has it.
 
-    A question for a fact gets the chunks of the section with the most of its other words; there must be one, unless the
-    question names the document. Side effect: the question of ``query`` then no longer names the section, because no
-    sentence of the section does.
+    If the question asks for the content of the section, the section is quoted. If it asks for a fact ("Under section
+    4.2, who pays?"), the evidence is the chunks of the section with the most stems of its topic.
     """
     sections = find_sections(hits, reference, query)
     if not sections:
         return None
     topics = [list_topic_stems(reference, section.record, query, section.heading) for section in sections]
-    if not reference.number:
+    if not reference.number:  # the question asks for the section about something
         return _quote_sections(sections, [set()], query)
-    # A section whose heading has more words of the question is the one that it means.
+    # The question means the sections whose headings have the most of its words.
     min_size = min(map(len, topics))
     sections = [section for section, topic in zip(sections, topics, strict=True) if len(topic) == min_size]
     topics = [topic for topic in topics if len(topic) == min_size]
     names = (f"{section.record.title or ''} {section.record.key}" for section in sections)
-    is_named = bool(reference.document_words) and not any(count_missing_words(reference, name, query) for name in names)
-    if not (topics[0] and not reference.has_about):
+    names_document = bool(reference.document_words) and not any(
+        count_missing_words(reference, name, query) for name in names
+    )
+    asks_for_content = not topics[0] or reference.has_about
+    if not asks_for_content:
+        return _retrieve_chunks(sections, reference, topics[0], names_document, query)
+    are_list_items = all(section.is_line and not section.word and not section.has_heading for section in sections)
+    if are_list_items and not names_document:
         # An item of a list is not the section if another document mentions "rule 5" or "the fifth chapter".
-        texts = [hit.text for hit in hits if all(hit.document != section.record.key for section in sections)]
-        are_items = all(section.is_line and not section.word and not section.has_heading for section in sections)
-        if are_items and not is_named and any(mentions_number(reference, text) for text in texts):
+        other_texts = [hit.text for hit in hits if all(hit.document != section.record.key for section in sections)]
+        if any(mentions_number(reference, text) for text in other_texts):
             return None
-        return _quote_sections(sections, topics, query)
+    return _quote_sections(sections, topics, query)
+
+
+def _retrieve_chunks(
+    sections: Sequence[NumberedSection],
+    reference: SectionReference,
+    topic: set[str],
+    names_document: bool,
+    query: Query,
+) -> Evidence | None:
+    """Return the chunks of ``sections`` with the most stems of the topic as evidence.
+
+    Unless the question names the document (``names_document``), return None if no chunk has such a stem, or if the word
+    before the number can name a thing ("item 7") and no section has this word. Side effect: the question of ``query``
+    no longer names the section, because no sentence of the section does.
+    """
     has_word = any(section.word == reference.word for section in sections)
-    if reference.word in AMBIGUOUS_WORDS and not (is_named or has_word):
+    if reference.word in AMBIGUOUS_WORDS and not (names_document or has_word):
         return None
     chunks = list(dict.fromkeys(chunk for section in sections for chunk in list_section_chunks(section, query.state)))
-    stem_counts = _count_stems(chunks, topics[0], query)
-    if not (is_named or stem_counts.any()):
+    stem_counts = _count_stems(chunks, topic, query)
+    if not (names_document or stem_counts.any()):
         return None
     question = query.question
     query.question = remove_reference(question)
@@ -86,10 +107,10 @@ def retrieve_section(hits: Sequence[Hit], reference: SectionReference, query: Qu
 
 
 def retrieve_changes(hits: Sequence[Hit], request: ChangesRequest, query: Query) -> Evidence | None:
-    """Return evidence that quotes the requested section of a list of changes, or its requested part.
+    """Return evidence that quotes the changes in the requested version from a list of changes, or one part of them.
 
-    Each part, such as "Added", is quoted with the version and its date. Returns None if no document of ``hits`` has a
-    section with the version and its date, or if it lacks the part.
+    Each part, such as "Added", is quoted with the version and its date. The list is in the first document of ``hits``
+    that has the version and the requested part; None if no document has them.
     """
     state = query.state
     records = map(state.documents.find_by_key, dict.fromkeys(hit.document for hit in hits))
@@ -110,9 +131,9 @@ def retrieve_changes(hits: Sequence[Hit], request: ChangesRequest, query: Query)
 
 
 def _list_changes(record: DocumentRecord, request: ChangesRequest, state: State) -> list[NumberedSection]:
-    """Return the parts of the section with the requested version in a list of changes; all if none is requested.
+    """Return the parts ("Added", "Fixed") of the section with the requested version in a document.
 
-    The text above the first part is a part, too.
+    If the request has no part, return all parts, and before them the text above the first one.
     """
     sections = state.documents.get_sections(record.id)
     for index, section in enumerate(sections):
@@ -121,18 +142,18 @@ def _list_changes(record: DocumentRecord, request: ChangesRequest, state: State)
             continue
         parts = [part for part in sections if part.parent == index]
         end = min((part.start for part in parts), default=section.end)
-        changes = (
-            []
-            if request.part
-            else [NumberedSection(record, "", "", section.title, 0, section.start, section.start, end)]
-        )
-        changes += [
-            NumberedSection(record, "", "", f"{section.title}: {part.title}", 0, part.start, part.start, part.end)
+        introduction = [] if request.part else [_make_part(record, section.title, section.start, end, state)]
+        return introduction + [
+            _make_part(record, f"{section.title}: {part.title}", part.start, part.end, state)
             for part in parts
             if request.part in ("", part.title.lower())
         ]
-        return [skip_heading(part, state) for part in changes]
     return []
+
+
+def _make_part(record: DocumentRecord, heading: str, start: int, end: int, state: State) -> NumberedSection:
+    """Return bytes ``start`` to ``end`` of a document, which begin with a heading, as a section without a number."""
+    return skip_heading(NumberedSection(record, "", "", heading, 0, start, start, end), state)
 
 
 def _count_stems(chunks: Sequence[int], stems: set[str], query: Query) -> npt.NDArray[np.float32]:
@@ -149,10 +170,10 @@ def _find_number(text: bytes, start: int) -> int:
 
 
 def _quote_sections(sections: Sequence[NumberedSection], topics: Sequence[set[str]], query: Query) -> Evidence | None:
-    """Return evidence that quotes sections, or None if they have no sentence.
+    """Return evidence that quotes at most ``MAX_WORDS`` words of sections, or None if they have no sentence.
 
-    Of several sections, those with the most stems of their topic in a sentence are quoted, ``MAX_WORDS`` words at most
-    together. ``topics`` are the stems of the words that a section can be asked about.
+    ``topics`` has the topic of each section. Of several sections, only those that have a sentence with the most stems
+    of their topic are quoted.
     """
     with query.trace.step("quote section") as step:
         candidates = [
@@ -176,7 +197,7 @@ def _quote_sections(sections: Sequence[NumberedSection], topics: Sequence[set[st
 
 
 def _list_sentences(section: NumberedSection, state: State) -> list[CoverSentence]:
-    """Return the sentences of a section, without the heading before it, and with the number of a step."""
+    """Return the sentences of a section without its heading. The first sentence of an item begins with its number."""
     text = state.documents.read_text(section.record.id)
     return [
         sentence._replace(start=_find_number(text, max(sentence.start, section.text_start)))

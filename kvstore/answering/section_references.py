@@ -1,5 +1,6 @@
 """References to sections in questions: by number ("What does section 4.2 say?", "Was steht in § 5?") or by topic
 ("Which section covers notice?"). The *label* of a section is its number with a word, if it has one: ``4.2``, ``§ 5``.
+An *item* is a labeled part of a section: ``(b)``, ``Abs. 2``.
 
 In: a question. Out: a :class:`SectionReference` to the section that it means, and checks if a text mentions it.
 """
@@ -181,13 +182,14 @@ class ChangesRequest(NamedTuple):
 
 
 def find_section_reference(question: str, likely_language: str | None = None) -> SectionReference | None:
-    """Return the section that a question names or asks for, or None if there is no section in it or several.
+    """Return the section that a question names or asks for, or None if it names none or several.
 
     ``likely_language`` is the question's language if its words do not show one.
     """
     matches = [
         match
         for match in _REFERENCE_PATTERN.finditer(question)
+        # "the clause I signed" has a pronoun, not a Roman number.
         if not (match["number"] == "I" and _DETERMINER_PATTERN.search(question, 0, match.start()))
     ]
     is_about_topic = not matches and _TOPIC_PATTERN.match(question) is not None
@@ -200,23 +202,31 @@ def find_section_reference(question: str, likely_language: str | None = None) ->
         labels = f"{match['items']} {match['outer_item'] or ''}".lower()
         items = tuple(filter(None, chain(*_ITEM_LABEL_PATTERN.findall(labels))))
         other_text = f"{question[: match.start()]} {question[match.end() :]}"
-    vocabulary = load_question_words(detect_question_language(question, likely_language))
-    function_words = FUNCTION_WORDS if vocabulary is None else FUNCTION_WORDS | vocabulary.function_words
-    omitted_words = function_words | _REQUEST_WORDS
-    if is_about_topic:
-        omitted_words |= _TOPIC_REQUEST_WORDS
-    other_words = frozenset(segment_words(other_text)) - omitted_words
+    language = detect_question_language(question, likely_language)
+    other_words = frozenset(segment_words(other_text)) - _list_request_words(language, is_about_topic)
+    # "What does clause 4 allow the tenant to do?" or "What does clause 4 say about keys?"
     is_subject = bool(matches) and _SUBJECT_PATTERN.fullmatch(question, 0, matches[0].start()) is not None
     verb = _SAY_PATTERN.search(other_text)
     has_about = is_subject or (verb is not None and _ABOUT_PATTERN.search(other_text, verb.end()) is not None)
     if has_about or not other_words:
         about = _ABOUT_PATTERN.search(other_text)
-        document_text = other_text[: about and about.start()]
-    else:
+        document_text = other_text if about is None else other_text[: about.start()]
+    else:  # "Who pays under clause 4 of the lease?"
         document = _DOCUMENT_PATTERN.match(question, matches[0].end()) if matches else None
         document_text = "" if document is None else document["words"]
     document_words = frozenset(segment_words(document_text)) & other_words
     return SectionReference(number, word, items, other_words, document_words, has_about=has_about)
+
+
+def _list_request_words(language: str | None, is_about_topic: bool) -> frozenset[str]:
+    """Return the words of a question that say neither what a section is about nor what to find in it.
+
+    They are function words of the language (None: unknown), and words that ask for the content of a section. In a
+    question for the section about something (``is_about_topic``), they are also words such as "section" and "find".
+    """
+    vocabulary = load_question_words(language)
+    function_words = FUNCTION_WORDS if vocabulary is None else FUNCTION_WORDS | vocabulary.function_words
+    return function_words | _REQUEST_WORDS | (_TOPIC_REQUEST_WORDS if is_about_topic else frozenset())
 
 
 def parse_changes_request(question: str) -> ChangesRequest | None:
@@ -230,13 +240,14 @@ def parse_changes_request(question: str) -> ChangesRequest | None:
 
 
 def is_section_mentioned(reference: SectionReference, headings: Iterable[str], texts: Iterable[str]) -> bool:
-    """True if a heading begins with the label of a section, or a text mentions it.
+    """True if a heading begins with the label of the section, or a text mentions it.
 
-    It has the number after a word such as "section", in the label of a line, or in a cell. "§ 5" is not "Article 5" if
-    other labels have a paragraph sign. If the question names an item of the section, a text must have its label, too.
+    A mention is a number after a word such as "section", the label of a line, or a match of ``mentions_number``. If any
+    label has a paragraph sign, "Article 5" is no mention of "§ 5". If the question names an item of the section, a text
+    must also have the label of the item.
 
     >>> reference = find_section_reference("Was steht in § 14?")
-    >>> texts = ("Siehe Abs. 2 des § 14.", "## 14. Haftung", "Um 14 Uhr.")
+    >>> texts = ("Siehe Abs. 2 des § 14.", "14. Haftung", "Um 14 Uhr.")
     >>> [is_section_mentioned(reference, [], [text]) for text in texts]
     [True, True, False]
     """
@@ -261,25 +272,31 @@ def _has_item_label(text: str, item: str) -> bool:
 
 
 def mentions_number(reference: SectionReference, text: str) -> bool:
-    """True if a text has the number of a section in a cell, or in words after or before its word: "second part"."""
+    """True if a text has the number of a section in a list, in a table cell, after the section's word, or in words.
+
+    >>> reference = find_section_reference("What does article 5 say?")
+    >>> texts = "articles 4, 5 and 7", "| 5 | Notice |", "article no. 5", "the fifth article", "article five", "5 days"
+    >>> [mentions_number(reference, text) for text in texts]
+    [True, True, True, True, True, False]
+    """
     number, word = re.escape(reference.number), re.escape(reference.word)
+    number_end = r"(?!\w|[.,]\d)"  # 5 is not the start of 5.1
     list_word = "§" if reference.word == "§" else rf"\b{word}[ns]\b"
-    list_pattern = rf"{list_word}[^\n§;:]{{0,40}}?(?<![\w.,]){number}(?!\w|[.,]\d)|"  # "§§ 4, 5", "articles 4, 5 and 7"
-    cell_pattern = (
-        rf"{list_pattern}\|[ \t]*{number}[ \t]*\||{word}s?[\"':#\s]{{1,4}}(?:n[or]\. ?)?{number}(?!\w|[.,]\d)"
-    )
-    if re.search(cell_pattern, text, re.IGNORECASE):
+    list_pattern = rf"{list_word}[^\n§;:]{{0,40}}?(?<![\w.,]){number}{number_end}"
+    cell_pattern = rf"\|[ \t]*{number}[ \t]*\|"
+    label_pattern = rf"{word}s?[\"':#\s]{{1,4}}(?:n[or]\. ?)?{number}{number_end}"
+    if re.search(f"{list_pattern}|{cell_pattern}|{label_pattern}", text, re.IGNORECASE):
         return True
     value = int(reference.number) if reference.number.isdigit() else 0
     if not 0 < value < 100:
         return False
-    ordinals = "|".join(_ORDINALS[value - 1]) if value <= len(_ORDINALS) else "(?!)"
+    ordinals = "|".join(_ORDINALS[value - 1]) if value <= len(_ORDINALS) else "(?!)"  # which matches nothing
     word_pattern = rf"\b(?:(?:{ordinals})(?:e[mnrs]?)?\s+{word}|{word}\s+{spell_number(value) or 'one'})\b"
     return re.search(word_pattern, text, re.IGNORECASE) is not None
 
 
 def has_ordinal_labels(texts: Iterable[str]) -> bool:
-    """True if a text has the label of a section with an ordinal in a Romance language or in Dutch.
+    """True if a text has a section label with an ordinal in words, in a Romance language or in Dutch.
 
     >>> has_ordinal_labels(["Artículo segundo. Domicilio"]), has_ordinal_labels(["Artículo 2. Domicilio"])
     (True, False)
@@ -287,38 +304,44 @@ def has_ordinal_labels(texts: Iterable[str]) -> bool:
     return any(map(_ORDINAL_LABEL_PATTERN.search, texts))
 
 
-def mentions_thing(reference: SectionReference, text: str) -> bool:
-    """True if a text has a number as that of a thing: after its word, "no." or a mark, or at the start of a line."""
+def mentions_numbered_thing(reference: SectionReference, text: str) -> bool:
+    """True if a text has the number of a reference, such as "item 7", that can mean a thing instead of a section.
+
+    The number is after the word, "no." or a punctuation mark, or at the start of a line.
+    """
     number, word = re.escape(reference.number), re.escape(reference.word)
     pattern = rf"(?:^|[:|#,;(]|\bn[or]\.|\b{word}s?)[ \t]*{number}(?!\w|[.,]\d)"
     return re.search(pattern, text, re.IGNORECASE | re.MULTILINE) is not None or mentions_number(reference, text)
 
 
 def get_exclusive_kind(reference: SectionReference) -> str | None:
-    """Return the kind of the only labels that can be meant if a document has such labels, or None for any labels.
+    """Return the kind of labels, such as "article", that a reference means if the document has labels of this kind.
 
-    "Article 8.2" can be the line "8.2" below "Article 8".
+    None means that any label can be meant: "Article 8.2" can be the line "8.2" below "Article 8".
     """
     return None if "." in reference.number else EXCLUSIVE_WORDS.get(reference.word)
 
 
 def can_be_label(reference: SectionReference, number: str, word: str) -> bool:
-    """True if a number and the word before it (empty: none), both in lower case, can be the label of a section.
+    """True if a number and the word before it, both in lowercase, can be the label of the section.
 
-    "appendix 4" is neither "Article 4" nor "4 Price". Roman numbers are equal to others.
+    An empty ``word`` means that the label has no word. "appendix 4" means neither "Article 4" nor "4 Price". A Roman
+    number equals the same number in digits.
     """
-    own_numbers, numbers = (number, _parse_roman(number)), (reference.number, _parse_roman(reference.number))
-    if number != reference.number and reference.number not in own_numbers and number not in numbers:
-        return False
-    kind, own_kind = _SPECIAL_WORDS.get(reference.word), _SPECIAL_WORDS.get(word)
-    is_bare = not word and (kind != "appendix" or number.isalpha())
-    is_other_kind = kind != own_kind or (reference.word in STEP_WORDS and word not in STEP_WORDS)
-    return bool(number) and (is_bare or not is_other_kind)
+    is_same_number = (
+        number == reference.number
+        or _parse_roman(number) == reference.number
+        or number == _parse_roman(reference.number)
+    )
+    kind = _SPECIAL_WORDS.get(reference.word)
+    can_be_bare = kind != "appendix" or number.isalpha()  # "B" can be "Appendix B"
+    is_same_kind = _SPECIAL_WORDS.get(word) == kind and (reference.word not in STEP_WORDS or word in STEP_WORDS)
+    return bool(number) and is_same_number and (is_same_kind or (not word and can_be_bare))
 
 
 def _parse_roman(number: str) -> str:
-    """Return a Roman number below 40, in lower case, in digits; empty for any other text."""
-    match = _ROMAN_PATTERN.fullmatch(number) if number[:1] in ("i", "v", "x") else None
+    """Convert a lowercase Roman number below 40 to digits, such as "xiv" to "14"; return "" for any other text."""
+    match = _ROMAN_PATTERN.fullmatch(number)
     if match is None:
         return ""
     units = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")

@@ -145,22 +145,22 @@ class ContextAnnotator:
             # A chat log is parsed as a table with a row for each message.
             can_have_reply = snippet.kind == "table" or opens_block or question is not None or depth > 0
             self._open_question = snippet if can_have_reply else None
-        elif question is not None and 0 < _get_quote_depth(self._text, question) <= depth:
+        elif question is None:
+            return
+        elif 0 < _get_quote_depth(self._text, question) <= depth:  # the quoted mail continues without a reply
             self._open_question = None
-        elif question is not None and question is self._previous_snippet:
+        elif question is self._previous_snippet:
             self._reply = snippet
-        elif (
-            question is not None and self._reply is not None and _ends_reply(self._text, question, self._reply, snippet)
-        ):
+        elif self._reply is not None and _ends_reply(self._text, question, self._reply, snippet):
             self._open_question = None
 
 
 def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
     """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the offset of its first snippet.
 
-    A quotation can contain others, each with its own line, and continue after them; the line is empty if a part has
-    none. ``elements`` are the snippets and headings of ``text``, in order. Side effect: the snippets of these lines
-    become unselectable.
+    A quotation can contain others, each with its own line, and continue after them. The line is empty for text that is
+    not quoted, and for a quotation without such a line. ``elements`` are the snippets and headings of ``text``, in
+    order. Side effect: the snippets of these lines become unselectable.
     """
     attributions: dict[int, str] = {}
     open_attributions: list[str] = []  # one for each level of the quotation
@@ -180,7 +180,7 @@ def _find_attributions(text: str, elements: Sequence[Snippet | SnippetHeading]) 
 
 
 def _get_quote_depth(text: str, snippet: Snippet) -> int:
-    """Return the number of quotations around a snippet of ``text``: the marks ``>`` at the beginning of its line."""
+    """Return the number of marks ``>`` at the beginning of the line of ``text`` that a snippet is in."""
     line_start = text.rfind("\n", 0, snippet.start) + 1
     marks = QUOTE_PATTERN.match(text, line_start, snippet.end)
     return 0 if marks is None else marks.group().count(">")

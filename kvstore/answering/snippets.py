@@ -407,9 +407,10 @@ def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
 
 
 def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
-    """True if a snippet is the sender or date of a mail, and the question cannot ask for it.
+    """True if a snippet is the field of a mail with its sender or date, and a question does not ask for either.
 
-    A question for the recipients ("Who was copied?", "To whom was it sent?") does not ask for the sender.
+    ``answer_type`` has the type and the words of the question. A question for the recipients ("Who was copied?", "To
+    whom was it sent?") does not ask for the sender.
     """
     match = MAIL_FIELD_PATTERN.fullmatch(snippet.text)
     if match is None:
@@ -423,7 +424,7 @@ def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:
 
 
 def iter_release_snippets(heading: str, block: PassageBlock) -> Iterator[Snippet]:
-    """Yield one snippet if a heading has a version and its date, else nothing. It can answer a question about the date.
+    """Yield one snippet if a heading has a version and its date, which can answer a question about a release.
 
     ``block`` is the block of the heading. The snippet is displayed like a table row.
 

@@ -187,7 +187,8 @@ def _iter_graphml_lines(network: EntityNetwork, title: str) -> Iterator[str]:
         attributes = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
         yield f'    <node id="{ids[node.name]}">{attributes}</node>'
     for edge in network.edges:
-        # networkx rejects a graph with edges of both kinds; ``tree`` marks those with a direction.
+        # networkx rejects a graph with both directed and undirected edges: the value "tree" is true if the edge is
+        # directed.
         attributes = "".join(
             f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
         )

@@ -240,7 +240,7 @@ def delete_documents(context: StatementContext, statement: statements.DeleteDocu
 def begin(context: StatementContext, statement: statements.Begin) -> Cursor:
     """Execute BEGIN: open a transaction in this thread. Raises TransactionError if one is open already.
 
-    The first statement that stores a document loads the models: a transaction can do without them.
+    It opens without models; the first statement that stores a document loads them.
     """
     if context.database._open_transaction is not None:
         raise TransactionError("a transaction is already open; COMMIT or ROLLBACK ends it")
