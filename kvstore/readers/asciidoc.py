@@ -321,8 +321,8 @@ class _AsciiDocParser:
         list_marker = _get_item_marker(lines, index)
         is_bulleted = list_marker[0] in "*-"
         items: list[ListItem] = []
-        starts = (match for match in map(_START_PATTERN.fullmatch, attributes) if match is not None)
-        number = next((int(match[1]) - 1 for match in starts), 0)
+        start_matches = filter(None, map(_START_PATTERN.fullmatch, attributes))
+        number = next((int(match[1]) - 1 for match in start_matches), 0)  # of the item before
         self._open_markers.append(list_marker)
         item_start = index
         while _get_item_marker(lines, item_start) == list_marker:

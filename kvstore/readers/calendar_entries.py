@@ -227,7 +227,7 @@ def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, 
 
 
 def _list_excluded_days(entry: Component) -> list[str]:
-    """Return the days on which a series does not take place (RFC 5545, 3.8.5.1), without invalid ones."""
+    """Return the days on which a series does not take place (RFC 5545, 3.8.5.1); invalid days are dropped."""
     times = (
         _parse_time(replace(property, value=value))
         for property in entry.list_properties("EXDATE")

@@ -10,7 +10,7 @@ refer to ECMA-376 part 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docx.oxml.ns import nsmap, qn
@@ -61,7 +61,7 @@ _EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$") 
 _NON_HEADING_STYLE_PATTERN = re.compile(r"list\b|toc\b|caption|quote|.*(?:code|preformatted|verbatim)")
 #: The outline levels of headings, from 0; level 9 means body text.
 _OUTLINE_LEVELS = frozenset("012345678")
-#: The properties of the end of a paragraph that is not shown.
+#: The properties of a paragraph mark (the end of a paragraph) that is not shown.
 _REMOVALS = ("del", "moveFrom", "vanish")
 
 #: The kinds of notes, by the element that refers to one.
@@ -266,8 +266,8 @@ class DocxBody:
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
         """Return a builder with the text, code, formulas and note marks of a paragraph, and its emphasis.
 
-        Emphasis is dropped if ``plain``. The paragraph consists of runs: stretches of text with the same formatting.
-        Hidden runs are dropped, and struck-out runs are marked.
+        Emphasis is dropped if ``plain``. Hidden runs are dropped, and struck-out runs are marked. Struck-out text
+        encloses emphasis, so emphasis ends, and begins again, where struck-out text begins or ends.
         """
         inline = InlineBuilder(plain=plain)
         emphasis_start: EmphasisStart | None = None
@@ -307,9 +307,9 @@ class DocxBody:
         return inline
 
     def _add_run(self, run: Any, inline: InlineBuilder, *, is_superscript: bool) -> None:
-        """Add a run (text with the same formatting) to ``inline``: its text, symbols, tabs, breaks and note numbers.
+        """Add a run to ``inline``: its text, symbols, tabs, breaks and note numbers.
 
-        The cited notes are added to ``_cited_notes``.
+        A reference to a note becomes its number (``[2]``), and the note is added to ``_cited_notes``.
         """
         for child in run:
             if child.tag == TEXT_TAG:
@@ -318,7 +318,7 @@ class DocxBody:
                     inline.add_text(text)
             elif child.tag == _SYMBOL_TAG:
                 inline.add_text(decode_symbol(child.get(qn("w:font")) or "", child.get(qn("w:char")) or ""))
-            elif child.tag == _RUBY_TAG:  # its base, without the pronunciation
+            elif child.tag == _RUBY_TAG:  # text with its pronunciation above, which is dropped
                 for base_run in child.iterfind("w:rubyBase/w:r", nsmap):
                     self._add_run(base_run, inline, is_superscript=is_superscript)
             elif child.tag in (TAB_TAG, _POSITION_TAB_TAG):
@@ -366,7 +366,7 @@ class DocxBody:
                 if _continues_cell_above(cell):
                     text = texts[-1][len(row_texts)] if texts and len(row_texts) < len(texts[-1]) else ""
                     text = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
-                else:  # titles, the header and the labels of a form are plain
+                else:  # the texts of titles, of the header, and of the labels of a form have no emphasis
                     is_plain = len(texts) <= num_titles or (bool(is_form) and len(row_texts) % 2 == 0)
                     text = render_one_line(self._build_container_blocks(cell, plain=is_plain))
                 row_texts += [text, *[""] * (_count_columns(cell) - 1)]
@@ -378,26 +378,32 @@ class DocxBody:
 def _is_marked_as_form(table: Any, rows: Sequence[Sequence[Any]]) -> bool | None:
     """True if the format of cells shows that ``rows`` of a table are a form: labels, each with its value to its right.
 
-    All labels, and no value in the first row, are bold or have a background. False if the first row is marked as a
-    header instead, and None if the format shows neither.
+    All labels, and no value in the first row, are bold or have a background. Return False if the first row is a header
+    instead, and None if the format shows neither.
     """
     if not rows or table.find("w:tr/w:trPr/w:tblHeader", nsmap) is not None:  # repeated on each page (17.4.49)
         return False
-    if all(map(_is_marked, rows[0])):
+    if all(map(_is_bold_or_shaded, rows[0])):
         return False
     labels = [cell for row in rows for cell in row[::2] if get_verbatim(cell).strip()]
     has_pairs = len(rows) > 1 and all(len(row) == 1 or len(row) % 2 == 0 for row in rows)
-    is_form = has_pairs and all(map(_is_marked, labels)) and not any(map(_is_marked, rows[0][1::2]))
+    first_values = rows[0][1::2]
+    is_form = has_pairs and all(map(_is_bold_or_shaded, labels)) and not any(map(_is_bold_or_shaded, first_values))
     return is_form or None
 
 
-def _is_marked(cell: Any) -> bool:
-    """True if all text of a table cell is bold, or if the cell has a background (17.4.32)."""
+def _is_bold_or_shaded(cell: Any) -> bool:
+    """True if all text of a table cell is bold, or if the cell has a background color (17.4.32)."""
     shading = cell.find("w:tcPr/w:shd", nsmap)
     if shading is not None and (shading.get(qn("w:fill")) or "auto").lower() not in ("auto", "ffffff"):
         return True
-    runs = [run for run in cell.iter(RUN_TAG) if get_verbatim(run).strip()]
-    return bool(runs) and all(is_on(read_properties(run), "b") for run in runs)
+    return _are_bold(cell.iter(RUN_TAG))
+
+
+def _are_bold(runs: Iterable[Any]) -> bool:
+    """True if all runs that have text are bold; False if none has text."""
+    are_bold = [is_on(read_properties(run), "b") for run in runs if get_verbatim(run).strip()]
+    return bool(are_bold) and all(are_bold)
 
 
 def _continues_cell_above(cell: Any) -> bool:
@@ -407,7 +413,7 @@ def _continues_cell_above(cell: Any) -> bool:
 
 
 def _is_removed(paragraph: Any) -> bool:
-    """True if a paragraph without text is not shown: its end is deleted, hidden, or moved elsewhere (17.13.5)."""
+    """True if a paragraph without text is not shown: its paragraph mark is deleted, hidden, or moved (17.13.5)."""
     properties = paragraph.find("w:pPr/w:rPr", nsmap)
     return properties is not None and any(properties.find(f"w:{name}", nsmap) is not None for name in _REMOVALS)
 
@@ -424,14 +430,12 @@ def _get_bold_line(paragraph: Any) -> str:
     Such a paragraph is bold and short, and is neither a list item nor a sentence.
     """
     text = get_verbatim(paragraph).strip()
-    runs = [run for run in iter_unwrapped(paragraph) if run.tag == RUN_TAG and get_verbatim(run).strip()]
     is_list_item = paragraph.find("w:pPr/w:numPr", nsmap) is not None
     if is_list_item or not 0 < len(text) <= _MAX_BOLD_HEADING:
         return ""
     if "\n" in text or text[-1] in ".,;:。．，、；：":  # several lines, or a sentence
         return ""
-    is_bold = bool(runs) and all(is_on(read_properties(run), "b") for run in runs)
-    return text if is_bold else ""
+    return text if _are_bold(run for run in iter_unwrapped(paragraph) if run.tag == RUN_TAG) else ""
 
 
 def _read_notes(part: Any, kind: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The texts of the page headers and footers of a Word document.
 In: a document that python-docx has opened. Out: lines of text without page numbers. A *field* is text that Word
-computes, such as a page number; a *complex* field has bounds, an instruction and a result.
+computes, such as a page number; a *complex* field has bounds, an instruction (such as ``PAGE``) and a result.
 
 Section numbers below (``17.10``) refer to ECMA-376 part 1.
 """
@@ -26,16 +26,16 @@ from .docx_runs import (
 #: Fields, whose results are text: a simple field, and the bounds and the instruction of a complex one (17.16).
 _FIELD_TAG, _FIELD_BOUND_TAG, _INSTRUCTION_TAG = (qn(f"w:{name}") for name in ("fldSimple", "fldChar", "instrText"))
 _PAGE_FIELD_PATTERN = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES)\b", re.IGNORECASE)
-#: What replaces a page number, and the separators between the parts of a line in a header or footer.
-_PAGE_NUMBER = "\ue000"
+#: The mark that replaces a page number, and the separators between the parts of a line in a header or footer.
+_PAGE_NUMBER_MARK = "\ue000"
 _HEADER_SEPARATOR_PATTERN = re.compile(r"[\t\n]| {2,}|\s[|·•–—-]\s|[,;]\s")
 
 
 def list_header_texts(document: Any) -> list[str]:
     """Return the distinct texts of the headers, then of the footers, of the pages of the first section.
 
-    ``document`` is the Word document, which python-docx has opened. Texts of the first page come before
-    those of the other pages. Page numbers, and texts without letters, are omitted (17.10).
+    Texts of the first page come before those of the other pages. Page numbers, and lines without letters, are omitted
+    (ECMA-376, 17.10).
     """
     section = next(document.element.body.iter(qn("w:sectPr")), None)
     if section is None:
@@ -56,7 +56,8 @@ def list_header_texts(document: Any) -> list[str]:
 def _read_header(part: Any) -> list[str]:
     """Return the lines of a header or footer, one for each paragraph, without page numbers.
 
-    ``part`` is its part of the package. The words around a page number (``Page 1 of 2``) are omitted too.
+    ``part`` is the part of the package that has the header. The words around a page number (``Page 1 of 2``) are
+    omitted, too.
     """
     lines: dict[Any, str] = {}  # by the element of the paragraph
     are_page_fields: list[bool] = []  # for each open complex field, True for a page number
@@ -81,7 +82,7 @@ def _read_header(part: Any) -> list[str]:
                 ancestor.tag == _FIELD_TAG and _PAGE_FIELD_PATTERN.match(ancestor.get(qn("w:instr")) or "")
                 for ancestor in ancestors
             )
-            text = _PAGE_NUMBER if is_page_number else element.text or ""
+            text = _PAGE_NUMBER_MARK if is_page_number else element.text or ""
         elif element.getparent().tag == RUN_TAG:
             text = VERBATIM_CHARACTERS.get(element.tag, "")
         lines[paragraph] = lines.get(paragraph, "") + text
@@ -89,7 +90,7 @@ def _read_header(part: Any) -> list[str]:
 
 
 def _remove_page_number(line: str) -> str:
-    """Return a line of a header with single spaces, without the part that has a page number."""
-    if _PAGE_NUMBER in line:
-        line = " ".join(part for part in _HEADER_SEPARATOR_PATTERN.split(line) if _PAGE_NUMBER not in part)
+    """Return a line of a header with single spaces, without its parts between separators that have a page number."""
+    if _PAGE_NUMBER_MARK in line:
+        line = " ".join(part for part in _HEADER_SEPARATOR_PATTERN.split(line) if _PAGE_NUMBER_MARK not in part)
     return " ".join(line.split())

@@ -42,9 +42,9 @@ def iter_unwrapped(container: Any) -> Iterator[Any]:
 
 
 def read_properties(run: Any) -> dict[str, str]:
-    """Return the values of the properties of a run by name, such as ``b`` for bold; those without a value are on.
+    """Return the values of the properties of a run by name, such as ``b`` for bold (ECMA-376, 17.3.2).
 
-    See ECMA-376, 17.3.2.
+    The value of a property without one is "1": the property is on.
     """
     properties = run.find("w:rPr", nsmap)
     children = () if properties is None else properties.iterchildren("*")
@@ -64,7 +64,7 @@ def get_verbatim(element: Any) -> str:
 
 
 def parse_part(part: Any) -> Any:
-    """Return the root element of an XML part of the package, with the addresses of its links."""
+    """Parse an XML part of the package, add the addresses of its links to their texts, and return the root element."""
     root = parse_xml(part.blob)
     add_link_addresses(root, part.rels)
     return root

@@ -1,6 +1,6 @@
-"""The *literals* of LaTeX source: the parts that are not read as text, which are code, formulas and paths of files.
+"""The *literals* of LaTeX source: code, formulas and paths of files, which are not read as text.
 In: source, and the name of the command or environment that contains a literal, or the delimiter before a formula. Out:
-the literal. A command that is *skipped* loses its arguments.
+the literal. A *cursor* reads the source from its current offset.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,2
 
 
 class LiteralCursor(LatexCursor):
-    """A cursor that also reads literals."""
+    """A cursor that also reads literals: each method begins at the offset of the cursor, and moves it."""
 
     def __init__(self, macros: MacroTable, text: str) -> None:
         """Create a cursor at the start of the source ``text``; ``macros`` has the macros that the file defines."""
         super().__init__(macros, text)
-        self._unclosed_delimiters: set[str] = set()  # closing formula delimiters that the rest does not contain
+        self._unclosed_delimiters: set[str] = set()  # those missing after the offset
 
     def _read_code(self, command: str) -> str:
         """Return the code after a command such as ``verb``: in braces, or between two equal characters on one line.
 
-        Code that is not closed is text: return "", and leave the offset before it.
+        If the second character is missing, return "" and leave the offset before the first: the code is read as text.
         """
         if command == "mintinline":
             self._read_argument()  # the language
@@ -92,9 +92,10 @@ class LiteralCursor(LatexCursor):
 
 
 def split_listing(name: str, body: str) -> tuple[str, str]:
-    r"""Return the code of the verbatim environment ``name``, and the language that its options name, if any.
+    r"""Return the code of the environment ``name``, such as ``minted``, and its programming language, if it names one.
 
-    ``body`` can begin with options, such as ``[language=C]``. Code that is blank becomes "".
+    ``body`` is the source between the begin and the end of the environment. It can begin with options, such as
+    ``[language=C]``. Blank code becomes "".
 
     >>> split_listing("minted", "{python}\nprint(1)\n")
     ('print(1)', 'python')
