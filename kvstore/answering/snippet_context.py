@@ -1,6 +1,6 @@
-"""The context of snippets (sentences, list items, table rows, lines of code): what a reader needs to understand them.
-A *block* is a paragraph, list item or table. An *attribution* is the line above a quoted mail ("On 3 May, Ann wrote:").
-A *reply* follows a question in the text. A *lead-in* introduces the next block.
+"""The context that a reader needs to understand a snippet: a sentence, list item, table row, or lines of code. A
+*block* is a paragraph, list item or table. An *attribution* is the line above a quoted mail ("On 3 May, Ann wrote:"). A
+*reply* follows a question. A *lead-in* introduces the next block.
 
 In: the snippets and headings of a text, in order. Out: the same snippets with their section, heading, caption and
 length. The fields also say whether an answer can quote a snippet, and whether it must display the snippet before it.

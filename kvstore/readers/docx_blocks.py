@@ -283,9 +283,8 @@ class DocxBody:
                 continue
             style = self._get_style_name(properties.get("rStyle", ""))
             was_emphasized, was_struck = is_emphasized, is_struck
-            is_emphasized = (
-                is_on(properties, "b") or is_on(properties, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style))
-            )
+            has_emphasis_style = _EMPHASIS_STYLE_PATTERN.match(style) is not None
+            is_emphasized = has_emphasis_style or is_on(properties, "b") or is_on(properties, "i")
             is_struck = is_on(properties, "strike") or is_on(properties, "dstrike")
             changes_strike = is_struck != was_struck
             if was_emphasized and (changes_strike or not is_emphasized):

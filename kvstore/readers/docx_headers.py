@@ -78,15 +78,17 @@ def _read_header(part: Any) -> list[str]:
         elif element.tag == _INSTRUCTION_TAG and are_page_fields:
             are_page_fields[-1] |= _PAGE_FIELD_PATTERN.match(element.text or "") is not None
         elif element.tag == TEXT_TAG:
-            is_page_number = any(are_page_fields) or any(
-                ancestor.tag == _FIELD_TAG and _PAGE_FIELD_PATTERN.match(ancestor.get(qn("w:instr")) or "")
-                for ancestor in ancestors
-            )
+            is_page_number = any(are_page_fields) or any(map(_is_page_field, ancestors))
             text = _PAGE_NUMBER_MARK if is_page_number else element.text or ""
         elif element.getparent().tag == RUN_TAG:
             text = VERBATIM_CHARACTERS.get(element.tag, "")
         lines[paragraph] = lines.get(paragraph, "") + text
     return [_remove_page_number(line) for line in lines.values()]
+
+
+def _is_page_field(element: Any) -> bool:
+    """True if an element is a simple field with a page number."""
+    return element.tag == _FIELD_TAG and _PAGE_FIELD_PATTERN.match(element.get(qn("w:instr")) or "") is not None
 
 
 def _remove_page_number(line: str) -> str:
