@@ -12,8 +12,8 @@ import pytest
 import kvstore
 from kvstore.answering.answer_forms import ANSWER_FORMS
 from kvstore.answering.answer_types import AnswerType, ForeignAnswerType, detect_answer_type
-from kvstore.answering.confidence import _blank_decimals
 from kvstore.answering.extractive import _find_technical_tokens
+from kvstore.answering.mismatches import blank_decimals
 from kvstore.answering.question_form import find_asking_sentence, is_yes_no_question, split_question
 from kvstore.answering.question_names import PassageWords, find_question_names
 from kvstore.retrieval.phrase_search import find_quoted_phrases
@@ -368,9 +368,9 @@ def test_the_number_of_a_thing_can_be_in_a_cell(german_store: kvstore.Store) -> 
 
 def test_a_decimal_is_not_the_number_of_its_digits() -> None:
     text = "§ 14,85 und 1.14 und 1.250,14 und am 14.3."
-    assert _blank_decimals(text, "Was gilt in 14?") == "§   und 1 und   und am 14.3."
-    assert "14,85" in _blank_decimals(text, "Was kostet 14,85 Euro?")
-    assert _blank_decimals("Am 14.03.2026, 14 Uhr", "14") == "Am 14.03.2026, 14 Uhr"
+    assert blank_decimals(text, "Was gilt in 14?") == "§   und 1 und   und am 14.3."
+    assert "14,85" in blank_decimals(text, "Was kostet 14,85 Euro?")
+    assert blank_decimals("Am 14.03.2026, 14 Uhr", "14") == "Am 14.03.2026, 14 Uhr"
 
 
 def test_a_section_that_no_document_has_is_not_answered(german_store: kvstore.Store) -> None:

@@ -193,9 +193,9 @@ class AnswerType:
     def is_missing_in(self, text: str) -> bool:
         """True if a text cannot answer: answers of this type have a form, such as digits, and the text lacks it.
 
-        Text of this form that is also in the question does not count. A clause can tell a time ("after lunch"): of the
-        questions for a time in the training data of the answer reader, 4 % of the right sentences lack such a form, and
-        22 % of the sentences nearest to near misses.
+        Text of this form that is also in the question does not count. A time can also be an event ("after lunch"). In
+        the training data of the answer reader, 4 % of the right sentences about a time lack both, and 22 % of the
+        nearest sentences if the documents have no answer.
         """
         if self.name == "time":
             return not self._has_new_match(TIME_OR_EVENT_PATTERN, text)

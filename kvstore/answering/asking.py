@@ -203,39 +203,40 @@ class Asker:
         return replace(answer, weighed=inputs.confidence)
 
     def _retrieve_for_answer(self, strategy: Strategy, query: Query, clauses: Clauses) -> Evidence:
-        """Return the evidence for a question from ``strategy``.
+        """Return the evidence for a question: the section that it names, an overview, or the hits of ``strategy``.
 
-        Instead, it is from the section that the question names by its number or version, or an overview if the question
-        asks for a summary. There is neither if ``clauses`` name a strategy, and no overview if ``strategy`` answers
-        overview questions itself, or if the subject of the summary is unknown.
+        The question names a section by its number or version. An overview is returned if it asks for a summary of a
+        known subject, unless ``strategy`` answers such questions itself. If ``clauses`` name a strategy, its hits are
+        returned for every question.
         """
-        if clauses.get("using") is None:
-            from .section_references import find_section_reference, parse_changes_request
+        if clauses.get("using") is not None:
+            return self.retrieve_evidence(strategy, query)
+        from .section_references import find_section_reference, parse_changes_request
 
-            changes_request = parse_changes_request(query.question)
-            if changes_request is not None:
-                from .section_evidence import retrieve_changes
+        changes_request = parse_changes_request(query.question)
+        if changes_request is not None:
+            from .section_evidence import retrieve_changes
 
-                hits = self.retrieve_evidence(strategy, query).hits
-                section_evidence = retrieve_changes(hits, changes_request, query)
-                if section_evidence is not None:
-                    return section_evidence
-            reference = find_section_reference(query.question, query.state.main_language)
-            if reference is not None:
-                from .section_evidence import retrieve_section
+            hits = self.retrieve_evidence(strategy, query).hits
+            section_evidence = retrieve_changes(hits, changes_request, query)
+            if section_evidence is not None:
+                return section_evidence
+        reference = find_section_reference(query.question, query.state.main_language)
+        if reference is not None:
+            from .section_evidence import retrieve_section
 
-                section_evidence = retrieve_section(self.retrieve_evidence(strategy, query).hits, reference, query)
-                if section_evidence is not None:
-                    return section_evidence
-                if reference.number:  # a summary of the document is not an answer
-                    return self.retrieve_evidence(strategy, query)
-            request = parse_summary_request(query.question, query.state.main_language)
-            if request is not None and not getattr(strategy, "overview", False):
-                from .overviews import retrieve_overview
+            section_evidence = retrieve_section(self.retrieve_evidence(strategy, query).hits, reference, query)
+            if section_evidence is not None:
+                return section_evidence
+            if reference.number:  # a summary of the document is not an answer
+                return self.retrieve_evidence(strategy, query)
+        request = parse_summary_request(query.question, query.state.main_language)
+        if request is not None and not getattr(strategy, "overview", False):
+            from .overviews import retrieve_overview
 
-                overview = retrieve_overview(query, request, self.retrieve_evidence)
-                if overview is not None:
-                    return overview
+            overview = retrieve_overview(query, request, self.retrieve_evidence)
+            if overview is not None:
+                return overview
         return self.retrieve_evidence(strategy, query)
 
     def _request_segments(self, query: Query) -> None:

@@ -36,14 +36,12 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
-from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.question_words import load_question_words
 from ..text.segmenters import Segmenter
 from ..text.words import (
     QuestionStemmer,
     detect_word_language,
-    find_reference_numbers,
     get_function_words,
     is_bigram,
     is_unspaced,
@@ -60,24 +58,16 @@ from .confidence_weights import (
     WORD_WEIGHTS,
     SignalWeights,
 )
-from .numbered_sections import AMBIGUOUS_WORDS, count_missing_words
+from .mismatches import (
+    blank_decimals,
+    find_missing_numbers,
+    has_other_date_or_number,
+    is_name_elsewhere,
+    is_section_missing,
+)
 from .passages import iter_spans
-from .question_dates import find_date_words, has_year
 from .question_form import find_topic
-from .question_names import (
-    PassageWords,
-    QuestionName,
-    drop_crossing_bigrams,
-    find_numbered_nouns,
-    find_question_names,
-)
-from .section_references import (
-    find_section_reference,
-    has_ordinal_labels,
-    is_section_mentioned,
-    mentions_numbered_thing,
-    parse_changes_request,
-)
+from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
 if TYPE_CHECKING:
     from .answer_reader.reading import ReaderResult
@@ -96,14 +86,6 @@ _HOW_MUCH_PATTERN = compile_lazily(
 )
 #: The end of the key of a record in a file: the number of its row.
 _ROW_NUMBER_PATTERN = compile_lazily(r":\d+\Z")
-#: An amount with a decimal comma or in groups of thousands, or the digits after a decimal point.
-_DECIMAL_PATTERN = compile_lazily(
-    r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![.,]?\d)|\d+,\d+(?![.,]?\d)|(?P<whole>\d+)\.\d+(?!\.|,?\d))"
-)
-#: A date such as 2026-02-03, and the marks inside a reference number, which texts can write differently.
-_ISO_DATE_PATTERN, _MARK_PATTERN = compile_lazily(r"\d{4}-\d\d(?:-\d\d)?"), compile_lazily("[-./]")
-#: A version with two numbers in a question; any other number with a point is an amount.
-_SHORT_VERSION_PATTERN = compile_lazily(r"\b(?:version|release) (\d+\.\d+)(?!\w|\.\d)", re.IGNORECASE)
 #: The amount added to the logit if the best sentence lacks a form that can be recognized, such as the form of an
 #: address, or if the best row has no value in the column that the question names.
 _FORMLESS_LOGIT = -4.0
@@ -248,7 +230,8 @@ def estimate_confidence(
     not read the passages). ``has_section`` is True if the hits are from the section that the question names.
     """
     hits = hits[:_MAX_CHUNKS]
-    passages = list(map(PassageWords, [*map(_join_texts, hits), *context]))
+    texts = [*map(_join_texts, hits), *context]
+    passages = list(map(PassageWords, texts))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
     question_language = detect_question_language(query.question, language)
@@ -256,41 +239,22 @@ def estimate_confidence(
     if not passages:
         return Confidence(0.0, missing=question_terms.missing_fraction, unknown=question_terms.unknown_names)
     is_english = question_language in (None, "english")
+    stem = question_terms.stem
     if not is_english:  # names can have case endings, so their stems are compared
         passages = [
-            replace(passage, text=_blank_decimals(passage.text, query.question), stem=question_terms.stem)
-            for passage in passages
+            replace(passage, text=blank_decimals(passage.text, query.question), stem=stem) for passage in passages
         ]
-    # The content words of each passage, stemmed.
-    stem = question_terms.stem
-    passage_terms = [
-        [stem(word) for word in list_content_words(passage.text, function_words, stem)] for passage in passages
-    ]
     # The name of a column says nothing about a row without a value in it.
     empty_terms = scored_passages.terms_of_empty_cells if reader_result is None else set()
-    if empty_terms:
-        passage_terms = [[term for term in terms if term not in empty_terms] for terms in passage_terms]
+    passage_terms = [
+        [term for term in map(stem, list_content_words(passage.text, function_words, stem)) if term not in empty_terms]
+        for passage in passages
+    ]
     coverages = list(map(question_terms.compute_coverage, passage_terms))
-    missing_names = [
-        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
-    ]
-    if reader_result is None and any(name.number_indexes for name in missing_names):
-        # A displayed row has the name of a column before its number: "Haus: 7".
-        snippets = chain.from_iterable(passage.snippets for passage in scored_passages.passages)
-        rows = PassageWords("\n".join(snippet.text for snippet in snippets if snippet.cell_text), question_terms.stem)
-        missing_names = [name for name in missing_names if not rows.has_name(name, function_words)]
-    # A name with a word that no chunk has can still be in a file name, so only missing names are unknown. If the
-    # passages have the person of "Frau Blum Geburtstag", only the noun after it is.
-    names_of_persons = {name for name in missing_names if any(passage.has_person(name) for passage in passages)}
-    unknown_names = tuple(
-        name.forms[-1] if name in names_of_persons else name.text
-        for name in missing_names
-        if name.text in question_terms.unknown_names
+    missing_names, unknown_names = _find_missing_names(
+        question_terms, passages, scored_passages if reader_result is None else None, function_words
     )
-    missing_names = [
-        name for name in missing_names if name not in names_of_persons or name.text in question_terms.unknown_names
-    ]
-    missing_numbers = _find_missing_numbers(query.question, [passage.text for passage in passages])
+    missing_numbers = find_missing_numbers(query.question, [passage.text for passage in passages])
     unknown_names += tuple(number for number in missing_numbers if not any(number in name for name in unknown_names))
     signals: dict[str, Any] = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
@@ -308,18 +272,21 @@ def estimate_confidence(
         lacks_form = lacks_answer_type and answer_type.name in FIXED_FORM_TYPES
     if lacks_form or empty_terms:
         logit += _FORMLESS_LOGIT
-    lacks_section = not has_section and _is_section_missing(query, question_language, hits, context)
+    lacks_section = not has_section and is_section_missing(query, question_language, hits, context)
     is_about_other_thing = bool(missing_numbers) or any(name.number_indexes for name in missing_names)
     if reader_result is None and not is_english and not is_about_other_thing:
         first_text = scored_passages.first_passage_text
-        texts = [*map(_join_texts, hits), *context]
-        is_about_other_thing = _has_other_date(query.question, question_language, first_text, texts) or any(
-            _has_other_number(stem(noun), number, passages, function_words)
-            for noun, number in find_numbered_nouns(query.question, question_language)
+        is_about_other_thing = has_other_date_or_number(
+            query.question,
+            question_language,
+            texts=texts,
+            first_text=first_text,
+            passages=passages,
+            function_words=function_words,
         )
         if answer_type.name in _FIRST_PARAGRAPH_TYPES:
-            first_passage = PassageWords(_blank_decimals(first_text, query.question), stem)
-            is_about_other_thing |= _is_name_missing(question_terms.names, first_passage, passages, function_words)
+            first_passage = PassageWords(blank_decimals(first_text, query.question), stem)
+            is_about_other_thing |= is_name_elsewhere(question_terms.names, first_passage, passages, function_words)
     if lacks_section and not is_english:
         logit += _MISSING_SECTION_LOGIT
     elif lacks_section or is_about_other_thing:
@@ -345,114 +312,42 @@ def estimate_confidence(
     return replace(confidence, reading=probability, missing_kind=lacks_answer_type)
 
 
+def _find_missing_names(
+    question_terms: _QuestionTerms,
+    passages: Sequence[PassageWords],
+    scored_passages: ScoredPassages | None,
+    function_words: frozenset[str],
+) -> tuple[list[QuestionName], tuple[str, ...]]:
+    """Return the names of a question that no passage has, and the texts of those among them that no chunk has.
+
+    A name with a number can also be in a table row of ``scored_passages`` (None: rows do not count).
+    """
+    missing_names = [
+        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
+    ]
+    if scored_passages is not None and any(name.number_indexes for name in missing_names):
+        # A displayed row has the name of a column before its number: "Haus: 7".
+        snippets = chain.from_iterable(passage.snippets for passage in scored_passages.passages)
+        rows = PassageWords("\n".join(snippet.text for snippet in snippets if snippet.cell_text), question_terms.stem)
+        missing_names = [name for name in missing_names if not rows.has_name(name, function_words)]
+    # If the passages have "Frau Blum" of "Frau Blum Geburtstag", only the noun after it is missing.
+    names_of_persons = {name for name in missing_names if any(passage.has_person(name) for passage in passages)}
+    # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.
+    unknown_names = tuple(
+        name.forms[-1] if name in names_of_persons else name.text
+        for name in missing_names
+        if name.text in question_terms.unknown_names
+    )
+    missing_names = [
+        name for name in missing_names if name not in names_of_persons or name.text in question_terms.unknown_names
+    ]
+    return missing_names, unknown_names
+
+
 def _join_texts(hit: Hit) -> str:
     """Return the file name, the title, the headings and the text of a hit, without the number of a row in the file."""
     file_name = _ROW_NUMBER_PATTERN.sub("", PurePosixPath(hit.document).name)
     return f"{file_name} {hit.title or ''} {hit.heading} {hit.text}"
-
-
-def _is_section_missing(query: Query, language: str | None, hits: Sequence[Hit], context: Sequence[str]) -> bool:
-    """True if a question names one section by its number ("§ 7", "step 9") that neither a hit nor the context has.
-
-    ``language`` is that of the question (None: English). If the question names a document, only its hits count. A
-    question for a fact about "item 7" can mean a thing, and in other languages than English and German, labels can have
-    unknown ordinals ("artículo segundo"): then any label with the number counts.
-    """
-    reference = find_section_reference(query.question, language)
-    if reference is None or not reference.number:
-        return False
-    missing = [count_missing_words(reference, f"{hit.title or ''} {hit.document}", query) for hit in hits]
-    hits = [hit for hit, count in zip(hits, missing, strict=True) if count == min(missing)]
-    headings = {heading for hit in hits for heading in hit.heading.split(" > ")}
-    texts = [*(hit.text for hit in hits), *context]
-    asks_for_fact = bool(reference.other_words - reference.document_words) and not reference.has_about
-    can_be_thing = reference.word in AMBIGUOUS_WORDS and asks_for_fact
-    is_foreign = reference.word != "§" and language not in (None, "english", "german")
-    if can_be_thing or (is_foreign and has_ordinal_labels([*headings, *texts])):
-        return not any(mentions_numbered_thing(reference, text) for text in chain(headings, texts))
-    return not is_section_mentioned(reference, headings, texts)
-
-
-def _find_missing_numbers(question: str, texts: Sequence[str]) -> list[str]:
-    """Return the reference numbers of a question (invoices, versions) that no text has, as the question writes them.
-
-    The marks in a number can differ: ``INV-2024/017`` is ``INV 2024-017``. Dates are never missing, because texts can
-    write them in other ways.
-    """
-    numbers = [number for number in find_reference_numbers(question) if not _ISO_DATE_PATTERN.fullmatch(number)]
-    numbers += _SHORT_VERSION_PATTERN.findall(question)
-    changes_request = parse_changes_request(question)
-    if changes_request is not None:
-        numbers.append(changes_request.version)
-    if not numbers:
-        return []
-    content = fold_text("\n".join(texts))
-    missing_numbers = {number for number in numbers if not _has_number(content, number)}
-    words = [word.strip("?!.,;:()") for word in question.split()]
-    return [word for word in words if not missing_numbers.isdisjoint([word, *find_reference_numbers(word)])]
-
-
-def _has_number(text: str, number: str) -> bool:
-    """True if a text has a reference number, perhaps with other marks in it. Both are in normal form.
-
-    >>> [_has_number("inv 2024-017 of release v2.1.0", number) for number in ("inv-2024/017", "2.1.0", "1.0")]
-    [True, True, False]
-    """
-    parts = _MARK_PATTERN.split(number.removeprefix("v"))
-    mark = r"[-–./]" if all(map(str.isdigit, parts)) else r"[-–./ ]"
-    end = r"(?!\d)" if len(parts) == 2 and all(map(str.isdigit, parts)) else r"(?!\w|\.\d)"  # 2.1 has version 2.1.3
-    return re.search(rf"(?<![\w.])v?{mark.join(map(re.escape, parts))}{end}", text) is not None
-
-
-def _has_other_date(question: str, language: str | None, first_text: str, texts: Sequence[str]) -> bool:
-    """True if the passage that an answer begins with has other weekdays or months, or if no passage has the year.
-
-    ``language`` is the language of the question, ``first_text`` that passage, and ``texts`` are all passages.
-    """
-    dates = find_date_words(question, language)
-    if any(not has_year(year, texts) for year in dates.years):
-        return True
-    return bool(dates.weekdays or dates.months) and dates.is_contradicted_by(find_date_words(first_text, language))
-
-
-def _has_other_number(
-    noun_stem: str, number: int, passages: Sequence[PassageWords], function_words: frozenset[str]
-) -> bool:
-    """True if a noun has other numbers after it in the passages, as in *línea 5*, but never the one of the question."""
-    ranges = list(chain.from_iterable(passage.list_numbers_after(noun_stem, function_words) for passage in passages))
-    return bool(ranges) and not any(first <= number <= last for first, last in ranges)
-
-
-def _is_name_missing(
-    names: Iterable[QuestionName],
-    first_passage: PassageWords,
-    passages: Sequence[PassageWords],
-    function_words: frozenset[str],
-) -> bool:
-    """True if the passage that an answer begins with lacks a name of the question that another passage has.
-
-    Its amount or person is then that of another name. Numbers and tokens are not names here. German names do not count,
-    because ordinary nouns can be part of them.
-    """
-    return any(
-        not first_passage.has_name(name, function_words)
-        and any(passage.has_name(name, function_words) for passage in passages)
-        for name in names
-        if not (name.is_token or name.can_include_nouns or name.text.isdecimal())
-    )
-
-
-def _blank_decimals(text: str, question: str) -> str:
-    """Return a text without the digits of decimals, which are other numbers than the one they form together.
-
-    A decimal that is also in the question remains.
-
-    >>> _blank_decimals("Am 3.5. kostet § 14 in Version 1.14 insgesamt 14,85 Euro", "§ 14")
-    'Am 3.5. kostet § 14 in Version 1 insgesamt   Euro'
-    """
-    return _DECIMAL_PATTERN.sub(
-        lambda match: match.group() if match.group() in question else match["whole"] or " ", text
-    )
 
 
 def _compute_logit(
@@ -498,8 +393,8 @@ def _to_probability(logit: float) -> float:
 def _compute_cosine_signals(query: Query, hits: Sequence[Hit], scored_passages: ScoredPassages) -> dict[str, float]:
     """Return the signals ``similarity`` and ``nearby`` of a :class:`Confidence`, by name. There must be a hit.
 
-    The cosine of a hit is the highest of its chunks, at least 0. That of the best sentence of ``scored_passages`` is 0
-    if no sentence can be chosen.
+    The cosine of a hit is the highest of its chunks, at least 0. ``similarity`` is the cosine of the best sentence of
+    ``scored_passages`` or, if no sentence can be chosen, of the best hit.
     """
     hit_chunks = [list(dict.fromkeys(chunk for chunk, _ in iter_spans(hit, query.state))) for hit in hits]
     chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)

@@ -62,7 +62,7 @@ _WEIGHTS = {
 _WEIGHTS |= {"text_tokens": 1.5, "term_tokens": 3.0}
 #: The question has all words of the name of a field, such as "Facilitator: Ann". Chosen on price lists and minutes.
 _WEIGHTS |= {"field": 2.0}
-#: A list of changes describes former states; a question is about the current one unless it asks for changes.
+#: A changelog describes former states; a question is about the current one unless it asks for changes.
 _WEIGHTS |= {"changelog": -3.0}
 #: Chosen on questions about private folders. A question in a document rarely answers one. If the question mentions a
 #: number, such as an invoice, passages without it are about something else.
@@ -83,7 +83,7 @@ _MULTILINGUAL_COSINE_FACTOR, _OTHER_LANGUAGE_COSINE_FACTOR = 3.0, 0.6
 #: The amount by which the cosine of a sentence counts less if it has nothing that matches the type that the question
 #: asks for.
 _UNLIKELY_DISCOUNT = 0.05
-#: Titles and headings of lists of changes or names, and words of questions that ask for changes.
+#: Titles and headings of changelogs or indexes, and words of questions that ask for changes.
 _CHANGELOG_PATTERN = compile_lazily(
     r"change ?logs?|changes|history|news|release notes|index|what(?:'|’)?s new|(?:community )?updates", re.IGNORECASE
 )
@@ -200,8 +200,8 @@ class SnippetScorer:
     def list_labels(self, passage: Passage, index: int) -> list[str]:
         """Return the title, the headings and the caption of a passage above the snippet at ``index``.
 
-        The file name replaces a missing title if it has a word of the question that the snippet and its labels lack. A
-        name of one word, such as ``phones``, is rather a kind of notes than the subject of each.
+        The file name replaces a missing title if it has a word of the question that the snippet and its labels lack. It
+        must have several words: ``phones`` is the kind of the notes in a file, and not the subject of each note.
         """
         labels = passage.list_labels(index)
         name = PurePosixPath(passage.document).stem.replace("-", " ").replace("_", " ")
@@ -250,7 +250,7 @@ class _SnippetFeatures:
     def __init__(
         self, scorer: SnippetScorer, passages: Sequence[Passage], snippet_terms: Mapping[SnippetPosition, set[str]]
     ) -> None:
-        """Compute the data that does not depend on a snippet, such as the answer type that the question asks for.
+        """Compute what depends on the question or passages only, such as the type of answer that the question asks for.
 
         ``snippet_terms`` has the question's terms (stems) in each snippet, by position.
         """
@@ -303,7 +303,7 @@ class _SnippetFeatures:
         return features
 
     def _is_superseded(self, position: SnippetPosition) -> bool:
-        """True if a snippet of a newer version has all the question's terms of the snippet at a position."""
+        """True if a newer version has a snippet with all of the question's terms in the snippet at a position."""
         newer_passages = self._newer_versions.get(position.passage_index, [])
         terms = self._snippet_terms[position]
         return bool(terms) and any(
@@ -313,7 +313,7 @@ class _SnippetFeatures:
         )
 
     def _has_fixed_form(self, text: str) -> bool:
-        """True if a text has the amount of money or the address that a question in another language asks for."""
+        """True if a text has the money or address (a type with a fixed form) that a non-English question asks for."""
         is_english = self._scorer.language in (None, "english")
         has_fixed_form = self.answer_type.name == "money" or self.answer_type.name in FIXED_FORM_TYPES
         return not is_english and has_fixed_form and self.answer_type.is_present_in(text)
@@ -528,7 +528,7 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
 
 
 def _find_newer_versions(question: str, passages: Sequence[Passage]) -> dict[int, list[int]]:
-    """Return the indexes of the passages from outdated documents, each with those of the newest version.
+    """Map the index of each passage of an outdated document to the indexes of the passages of the newest version.
 
     The titles (or file names) of versions differ only in the year: "Booking policy 2024" is older than "Booking policy
     2025". A version without a year is the newest. If the question has a year, the versions of other years are outdated,
@@ -554,23 +554,22 @@ def _find_newer_versions(question: str, passages: Sequence[Passage]) -> dict[int
 
 
 def _list_version_names(passage: Passage) -> list[str]:
-    """Return the names of a document. Other versions of it have names that differ only in the year.
+    """Return the names by which the versions of a document are recognized: they differ only in the year.
 
-    The name is the title or the file name if it has a year ("Policy 2024") or the other is missing; both are names if
-    both have a year. Otherwise, the title and the file name are one name; if neither has a year, the document key
-    replaces the file name, because a folder can have the year (``2024/policy``). If there is no year at all, the title
-    alone is a second name: the document can be the newest version of one with a year in its title. A sheet also has the
-    name of its workbook (``prices_2024.xlsx/Courses``) if that has a year.
+    A name is the title, the file name or both, with a year if one of them, a folder or the workbook of a sheet has it.
     """
     path = PurePosixPath(passage.document)
     title = passage.plain_title
     files = (PurePosixPath(part) for part in path.parts[:-1])
+    # The workbook of a sheet: "prices_2024" of "prices_2024.xlsx/Courses".
     containers = [file.stem for file in files if file.suffix and _YEAR_PATTERN.search(file.stem)]
-    if not title or _YEAR_PATTERN.search(title):
+    if not title or _YEAR_PATTERN.search(title):  # "Policy 2024"
         names = [title, path.stem] if title and _YEAR_PATTERN.search(path.stem) else [title or path.stem]
         return list(dict.fromkeys([*names, *containers]))
+    # A folder can have the year: "2024/policy".
     file_name = path.stem if _YEAR_PATTERN.search(path.stem) else passage.document.removesuffix(path.suffix)
     name = f"{title} {file_name}"
+    # Without a year, the document can be the newest version of one with a year in its title.
     return [name, *containers] if _YEAR_PATTERN.search(name) else [title, name]
 
 

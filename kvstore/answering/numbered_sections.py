@@ -1,5 +1,6 @@
-"""Search for the sections that a question names by number ("What does section 4.2 say?", "Was steht in § 5?") or asks
-for. The *label* of a section is its number with a word, if it has one: ``4.2``, ``§ 5``.
+"""Search for the sections that a question names by number ("What does section 4.2 say?") or by topic ("Which section
+covers notice?"). The *label* of a section is its number, often after a word: ``4.2``, ``§ 5``. A *reference* is what
+the question says about the section.
 
 In: a reference to a section (:mod:`.section_references`), and the hits of the search for the question. Out: the
 section, in each document of the hits that the question can mean. It is below a heading with the label or, in a text
@@ -79,7 +80,7 @@ def find_sections(hits: Sequence[Hit], reference: SectionReference, query: Query
     """Return the sections that a question can mean, at most one of each document of the ``hits``, best first.
 
     Only the documents with the most words of the question in their titles or keys can have the section, unless they
-    have no numbers. A section about a topic has all other words of the question in its heading, or is the numbered
+    have no labels. A section about a topic has all other words of the question in its heading, or is the numbered
     section around the first hit with these words; only the first one is returned.
     """
     keys = list(dict.fromkeys(hit.document for hit in hits))
@@ -95,15 +96,8 @@ def find_sections(hits: Sequence[Hit], reference: SectionReference, query: Query
     records.sort(key=lambda record: missing[record.id])
     for count, group in groupby(records, key=lambda record: missing[record.id]):
         named_records = list(group)
-        sections = list(filter(None, (_find_in_document(record, reference, query) for record in named_records)))
-        kind = get_exclusive_kind(reference)
-        if kind is not None:
-            words = {word for record in named_records for word in _list_label_words(record, query)}
-            if any(EXCLUSIVE_WORDS.get(word) == kind for word in words):
-                sections = [section for section in sections if EXCLUSIVE_WORDS.get(section.word) == kind]
+        sections = _find_in_documents(named_records, reference, query)
         if sections:
-            best_rank = min(_rate_label(section, reference) for section in sections)
-            sections = [section for section in sections if _rate_label(section, reference) == best_rank]
             items = (_narrow_section(section, reference.items, query.state) for section in sections[:_MAX_SECTIONS])
             return list(filter(None, items))
         has_labels = any(_list_label_words(record, query) for record in named_records)
@@ -125,25 +119,43 @@ def count_missing_words(reference: SectionReference, name: str, query: Query) ->
     return len(set(map(query.stem, reference.document_words)) - _list_stems(name, query))
 
 
-def _list_label_words(record: DocumentRecord, query: Query) -> set[str]:
-    """Return the words of the labels in a document: an empty word for a bare number. Without labels, the set is empty.
+def _find_in_documents(
+    records: Sequence[DocumentRecord], reference: SectionReference, query: Query
+) -> list[NumberedSection]:
+    """Return the sections with the number of a reference in documents: only those with the best labels.
 
-    They are those of its headings or, if these have none, of its lines.
+    If a document has a label such as "§ 1", a reference such as "§ 5" can only mean labels with the same kind of word.
+    """
+    sections = list(filter(None, (_find_in_document(record, reference, query) for record in records)))
+    kind = get_exclusive_kind(reference)
+    if kind is not None:
+        words = {word for record in records for word in _list_label_words(record, query)}
+        if any(EXCLUSIVE_WORDS.get(word) == kind for word in words):
+            sections = [section for section in sections if EXCLUSIVE_WORDS.get(section.word) == kind]
+    best_rank = min((_rate_label(section, reference) for section in sections), default=None)
+    return [section for section in sections if _rate_label(section, reference) == best_rank]
+
+
+def _list_label_words(record: DocumentRecord, query: Query) -> set[str]:
+    """Return the words in the labels of a document, such as "§" and, for a label without a word, the empty word.
+
+    The labels are in its headings or, if these have none, at the start of its lines.
     """
     words = {section.word for section in _list_headed_sections(record, query.state) if section.number}
     return words or {section.word for section in _list_sections_of_lines(record, query.state)}
 
 
 def _rate_label(section: NumberedSection, reference: SectionReference) -> tuple[bool, bool, bool]:
-    """Return the sort key of a section that has the number of a reference: False is better.
+    """Return the sort key of a section that has the number of a reference; the lowest is the best.
 
-    A heading is better than a line, and the same word ("Clause 4") better than none, which is better than another.
+    A heading is better than a line. The word of the reference ("Clause 4") is better than none, and none is better than
+    another word.
     """
     return section.is_line, section.word != reference.word, bool(section.word)
 
 
 def _find_in_document(record: DocumentRecord, reference: SectionReference, query: Query) -> NumberedSection | None:
-    """Return the section of a document that a question names by its number, or whose heading has its topic, or None."""
+    """Return the best section of a document with the number of a reference or, without one, its topic, or None."""
     topic = list_topic_stems(reference, record, query)
     headed_sections = _list_headed_sections(record, query.state)
     is_step = reference.word in STEP_WORDS
@@ -239,10 +251,10 @@ def skip_heading(section: NumberedSection, state: State) -> NumberedSection:
 def _narrow_section(
     section: NumberedSection, items: Sequence[str], state: State, *, must_exist: bool = False
 ) -> NumberedSection | None:
-    """Return the part of a section that is the item with the last of the labels ``items``, each below the one before.
+    """Return the item of a section at the end of a path of labels: ``("b", "ii")`` is item ii below item b.
 
-    An item ends at the next one that is not indented more. If an item is missing, the result is None or, if the item
-    above it has no items with numbers or letters, the item above it unless the item ``must_exist``.
+    An item ends at the next one that is not indented more. If an item of the path is missing, the result is None.
+    However, if the part above it has no such items at all, that part is returned, unless the item ``must_exist``.
     """
     if not items:
         return section
@@ -266,7 +278,7 @@ def _narrow_section(
 
 
 def _has_items(text: str, item: str) -> bool:
-    """True if two lines of a text begin with the label of an item: a number, or a letter if ``item`` is one."""
+    """True if several lines of a text begin with a label of the same kind as ``item``: a number or a letter."""
     label = r"\d{1,3}" if item.isdecimal() else "[a-z]"
     return len(re.findall(rf"^[ \t]*(?:[-*+][ \t]+)?\(?{label}[.)][ \t]", text, re.MULTILINE)) > 1
 
@@ -360,10 +372,10 @@ def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[Number
 
 
 def _find_ends(numbers: Sequence[str], have_words: Sequence[bool]) -> list[int]:
-    """Return for each number of a label the index of the next one that can follow it, or the number of labels.
+    """Return for each label the index of the label that ends its section, or the number of labels for the last ones.
 
-    ``have_words`` is True for each label with a word, which only such labels can follow: the numbers of the items in
-    "Art. 4" do not end it.
+    ``numbers`` are the numbers of the labels. ``have_words`` is True for each label with a word ("Art. 4"). Only such a
+    label ends the section of another: the numbers of the items in it do not.
 
     >>> _find_ends(["4.1", "4.2", "7", "5", "1"], [False] * 5)
     [1, 3, 4, 4, 5]

@@ -58,7 +58,7 @@ class Passage:
     def list_labels(self, index: int) -> list[str]:
         """Return the title, the headings and the caption above the snippet at ``index``, without repetitions.
 
-        Parent headings can be needed to understand a snippet, such as the version in a list of changes.
+        Parent headings can be needed to understand a snippet, such as the version in a changelog.
         """
         snippet = self.snippets[index]
         labels = (self.plain_title, *self.parent_headings, snippet.heading, snippet.caption)
@@ -194,7 +194,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
 
 
 def _mark_latest_release(snippets: Sequence[Snippet], headings: Sequence[str]) -> None:
-    """Mark the releases of ``snippets`` that are the latest of their document, which has these ``headings``."""
+    """Set ``is_latest`` of each snippet's release, which is a version and its date; ``headings`` are the document's."""
     dated_snippets = [(snippet, snippet.release) for snippet in snippets if snippet.release is not None]
     if dated_snippets:
         latest = find_latest_release(headings)
@@ -204,7 +204,7 @@ def _mark_latest_release(snippets: Sequence[Snippet], headings: Sequence[str]) -
 
 
 def find_latest_release(headings: Sequence[str]) -> Release | None:
-    """Return the release with the highest version among the headings of a document, or None if none is a release."""
+    """Return the highest version, with its date, among the headings of a document; None if no heading has both."""
     releases = (parse_release(to_plain_text(heading).strip()) for heading in headings)
     return max(filter(None, releases), key=lambda release: release.order, default=None)
 

@@ -76,14 +76,19 @@ class DateWords(NamedTuple):
     has_other_days: bool
 
     def is_contradicted_by(self, text: DateWords) -> bool:
-        """True if a text has weekdays or months, but none of those in this question."""
-        has_both = bool(self.weekdays and text.weekdays) and not text.has_other_days
-        has_other_weekday = has_both and self.weekdays.isdisjoint(text.weekdays)
-        return has_other_weekday or (bool(self.months and text.months) and self.months.isdisjoint(text.months))
+        """True if a text has weekdays, but none of those in this question, or has months, but none of those in it.
+
+        A text with a word such as *daily* contradicts no weekday.
+        """
+        have_weekdays = bool(self.weekdays and text.weekdays) and not text.has_other_days
+        have_months = bool(self.months and text.months)
+        return (have_weekdays and self.weekdays.isdisjoint(text.weekdays)) or (
+            have_months and self.months.isdisjoint(text.months)
+        )
 
 
 def find_date_words(text: str, language: str | None) -> DateWords:
-    """Return the weekdays, months and years in a text; ``language`` is that of the names of months.
+    """Return the weekdays, months and years in a text; ``language`` is the language in which months are named.
 
     Names of months are known in the languages that do not inflect them. A range has all weekdays or months from the
     first to the last one.
@@ -132,7 +137,7 @@ def has_year(year: str, texts: Iterable[str]) -> bool:
 
 @cache
 def _read_months(language: str | None) -> Mapping[str, int]:
-    """Return the number of each month by the names in the word file of a language, without accents. Cached."""
+    """Return the number (1 to 12) of each name of a month in the word file of a language, without accents. Cached."""
     word_file = read_language_file(language) if language in _MONTH_LANGUAGES else None
     names = [] if word_file is None else split_phrases(word_file["answers"]["months"])
     numbers = read_month_numbers(language)
@@ -140,9 +145,10 @@ def _read_months(language: str | None) -> Mapping[str, int]:
 
 
 def _expand_ranges(text: str, matches: list[tuple[int, int, int]], period: int) -> frozenset[int]:
-    """Return the numbers of the weekdays or months in a text, with those inside ranges.
+    """Return the numbers of the weekdays or months in a text, and those between the first and the last of a range.
 
-    ``matches`` are the start, the end and the number (0 to ``period`` - 1) of each name in the text.
+    ``matches`` are the start, the end and the number of each name in the text. Numbers are 0 to ``period`` - 1, and a
+    range can go on from the last to the first: October to January.
     """
     numbers = {number for *_, number in matches}
     for (_, end, first), (start, _, last) in pairwise(matches):

@@ -184,13 +184,13 @@ class PassageWords:
         if f"{number}. {noun_form}" in self.text:
             return True
         noun_stem = self.stem(name.words[index - 1])
-        ranges = self.list_numbers_after(noun_stem, function_words, form=noun_form)
+        ranges = self.list_number_ranges(noun_stem, function_words, form=noun_form)
         return any(first <= int(number) <= last for first, last in ranges)
 
-    def list_numbers_after(
+    def list_number_ranges(
         self, noun_stem: str, function_words: frozenset[str], *, form: str | None = None
     ) -> list[tuple[int, int]]:
-        """Return the lowest and the highest of the numbers that follow each occurrence of a noun, if any do.
+        """Return the lowest and the highest number after each occurrence of a noun that numbers follow.
 
         A label ("Haus Nr. 7"), or other numbers with a function word before each next one ("Haus 5 und 7"), can be
         between them. With ``form``, only occurrences with this form count, see :meth:`_matches_form`.
@@ -300,9 +300,9 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
 
 def find_numbered_nouns(question: str, language: str | None) -> list[tuple[str, int]]:
-    """Return the nouns in lower case with a number after them in a question in a language, as in *línea 4*.
+    """Return the lowercase nouns of a question that a number follows, as in *línea 4*, each with its number.
 
-    A German noun with a number is a name already, see :func:`find_question_names`. Decades are no such numbers.
+    German nouns are omitted, because they are names with the number (:func:`find_question_names`), and so are decades.
 
     >>> find_numbered_nouns("¿Quién limpia el aula 12 de la planta 3?", "spanish")
     [('aula', 12), ('planta', 3)]

@@ -47,7 +47,7 @@ def build_refusal(
         return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
     heading = NO_ANSWER
     if confidence.unknown:
-        names = (_add_counted_word(name, query.question) for name in confidence.unknown)
+        names = (_add_noun_of_number(name, query.question) for name in confidence.unknown)
         heading += f" No document mentions {' or '.join(names)}."
     if confidence.formless:
         heading += f" No passage contains any {confidence.formless}."
@@ -67,10 +67,10 @@ def build_refusal(
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
 
 
-def _add_counted_word(name: str, question: str) -> str:
-    """Return a name in a question; a bare number follows the word before it, such as "issue 41".
+def _add_noun_of_number(name: str, question: str) -> str:
+    """Return a bare number with the noun before it in a question, such as "issue 41", and any other name unchanged.
 
-    >>> _add_counted_word("41", "Who is assigned to issue 41?"), _add_counted_word("2019", "Who won in 2019?")
+    >>> _add_noun_of_number("41", "Who is assigned to issue 41?"), _add_noun_of_number("2019", "Who won in 2019?")
     ('issue 41', '2019')
     """
     if not name.isdigit():

@@ -1,5 +1,4 @@
-"""Releases: the versions of a product and their dates, as the headings of a list of changes have them: ``[2.4.0] -
-2026-02-03``.
+"""Releases: the versions of a product with their dates, from the headings of a changelog: ``[2.4.0] - 2026-02-03``.
 
 In: a heading, or a question. Out: the :class:`Release` of the heading, which can be phrased as a sentence, and if the
 question asks for the latest one.
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from ..text.patterns import compile_lazily
 
-#: A heading of a list of changes: a version and its date, and at most the name of the product.
+#: A heading of a changelog: a version and its date, and at most the name of the product.
 _RELEASE_PATTERN = compile_lazily(
     r"\W*(?:[^\W\d][\w-]*\.? ){0,3}(?:v|version |release )?"
     r"(?P<version>\d+(?:\.\d+){1,5}[\w+-]{0,20}(?:\.[\w+-]{1,20}){0,3})\W{1,4}(?:released )?"
@@ -39,9 +38,7 @@ _LATEST_WORD_PATTERN = compile_lazily(
 
 
 class Release(NamedTuple):
-    """A version and its date, as a heading of a list of changes has them. ``is_latest`` is True if it is the highest
-    version of its document.
-    """
+    """A version and its date, from a heading of a changelog. ``is_latest`` is True if no version in it is higher."""
 
     version: str
     date: str
@@ -68,7 +65,7 @@ class Release(NamedTuple):
         return f"The {text} is {self.version}, released on {self.date}."
 
     def answers_question(self, question: str) -> bool:
-        """True if the release answers a question: it asks when this version was released, or for the latest version.
+        """True if a question asks when this version was released, or for the latest version and this is the latest.
 
         >>> release = Release("2.4.0", "2026-02-03")
         >>> questions = ("When was v2.4.0 published?", "When was 2.4 released?", "When was 2.4.0 tested?")
@@ -80,7 +77,7 @@ class Release(NamedTuple):
         return self.is_named_in(question) and _RELEASE_QUESTION_PATTERN.match(question) is not None
 
     def is_named_in(self, question: str) -> bool:
-        """True if a question has the version of the release."""
+        """True if a question has the number of this version, and not only the start of it."""
         pattern = rf"(?<![\w.])v?{re.escape(self.version)}(?!\w|\.\d)"
         return re.search(pattern, question, re.IGNORECASE) is not None
 
@@ -91,7 +88,7 @@ def asks_for_latest_release(question: str) -> bool:
 
 
 def remove_release_words(question: str) -> str:
-    """Return a question for the latest version without the words that ask for it; the rest names the product.
+    """Return a question for the latest version without the words that ask for it, so that the product is left.
 
     >>> remove_release_words("latest version of Tern")
     '  of Tern'
@@ -100,6 +97,6 @@ def remove_release_words(question: str) -> str:
 
 
 def parse_release(heading: str) -> Release | None:
-    """Return the release that a heading of a list of changes dates, or None for any other heading."""
+    """Return the version and date in a heading such as ``[2.4.0] - 2026-02-03``, or None if it has anything else."""
     match = _RELEASE_PATTERN.fullmatch(heading)
     return None if match is None else Release(match["version"], match["date"])

@@ -4,7 +4,7 @@ document has.
 
 In: the hits of a question. Out: a quotation of the section if the question asks for its content ("What does section 4.2
 say?"), or its chunks if the question asks for a fact ("Under section 4.2, who pays?"). If the question asks what is new
-in a version, the section with this version in a list of changes is quoted.
+in a version, the section with this version in a changelog is quoted.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _retrieve_chunks(
 
 
 def retrieve_changes(hits: Sequence[Hit], request: ChangesRequest, query: Query) -> Evidence | None:
-    """Return evidence that quotes the changes in the requested version from a list of changes, or one part of them.
+    """Return evidence that quotes the changes in the requested version from a changelog, or one part of them.
 
     Each part, such as "Added", is quoted with the version and its date. The list is in the first document of ``hits``
     that has the version and the requested part; None if no document has them.

@@ -102,7 +102,7 @@ class Snippet:
     hit: Hit | None = None
     ordinal: int = 0
     num_words: int = 0
-    #: The release that it dates if it is a heading of a list of changes.
+    #: The release that it dates if it is a heading of a changelog.
     release: Release | None = None
 
     @property

@@ -103,7 +103,7 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
 
 
 def _rank_table_parts(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the ``MAX_CHUNKS`` chunks nearest to the question that continue, before or after a hit, a table in it."""
+    """Return the chunks before and after the hits that continue a table of the hit: the nearest ``MAX_CHUNKS``."""
     state = query.state
     chunks: dict[int, None] = {}
     for hit in hits:
@@ -126,10 +126,10 @@ def _rank_table_parts(hits: Sequence[Hit], query: Query) -> Ranking:
 
 
 def _rank_latest_release(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the chunks with the heading of the latest version in the first list of changes among the hits' documents.
+    """Return the chunk with the heading of the latest version in a changelog, and the first chunk of the changelog.
 
-    The first chunk of the list, which can name the product, is included. The ranking is empty if the question does not
-    ask for the latest version, or if no document has headings with versions and dates.
+    The first chunk can name the product. The changelog is the first document of the hits that has headings with
+    versions and dates. The ranking is empty if there is none, or if the question does not ask for the latest version.
     """
     if not asks_for_latest_release(query.question):
         return []

@@ -164,12 +164,13 @@ class ReaderResult(NamedTuple):
         """Return the logit (log-odds) of the confidence in the likeliest answer, by the answer reader and by rules.
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` is its part for names that no
-        document has. The result is usually the reader's logit plus ``unknown_logit``, because the reader does not
-        notice that a sentence is about another name. It can exceed ``rule_logit`` only a little, and is lower for a
-        snippet that lacks what the question asks for or most of its words, or is contrary to it. For a verdict, it is
-        ``rule_logit``, up to a maximum. For a question that one snippet hardly answers, it is also at most a value that
-        falls with ``similarity``, the best cosine of the question and a sentence (None: unknown), and with candidates
-        that all lack what is asked for. For a topic, both logits count.
+        document has. ``similarity`` is the best cosine of the question and a sentence (None: unknown).
+
+        The result is usually the reader's logit plus ``unknown_logit``, because the reader does not notice that a
+        sentence is about another name. It exceeds ``rule_logit`` by little at most. It is lower if the best snippet
+        lacks what the question asks for or most of its words, or contradicts it. The rules alone count, up to a
+        maximum, for a verdict and for a question that needs several passages, whose maximum falls with a low
+        ``similarity``. For a topic, both logits count.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
@@ -252,7 +253,8 @@ def _read_candidates(
     """Run the answer reader on windows, and return them as candidates, best first.
 
     ``rule_scores`` has the scores of their snippets by rules. ``subject_terms`` are the terms of the topic or name that
-    the question asks about. A snippet that opens a document with this title has at least the logit ``opening_logit``.
+    the question asks about. A snippet that opens a document about this subject has at least the logit
+    ``opening_logit``.
     """
     contrasts = find_contrasts(question)
     years = set(_ASKED_YEAR_PATTERN.findall(question))
@@ -287,14 +289,14 @@ def _read_candidates(
 
 
 def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> bool:
-    """True if the name or title of a document, or a heading, has other years than the question, and its text none.
+    """True if a window is dated by another year than the ``years`` of the question.
 
-    ``years`` are those of the question. The dates of minutes and reports are in their names. The date of a row or an
-    appointment is its own.
+    The date is in a field of the snippet (a table row, an appointment), or in the file name, title or headings, as for
+    minutes and reports. It does not count if the text below it also has a year of the question.
     """
     text = window.text[window.offset :]
-    dates = " ".join(_DATE_FIELD_PATTERN.findall(text))
-    if _FULL_YEAR_PATTERN.search(dates) and not any(year in text for year in years):
+    date_fields = " ".join(_DATE_FIELD_PATTERN.findall(text))
+    if _FULL_YEAR_PATTERN.search(date_fields) and not any(year in text for year in years):
         return True
     labels = f"{PurePosixPath(passage.document).stem} {passage.title or ''} {window.text[: window.offset]}"
     label_years = set(_FULL_YEAR_PATTERN.findall(labels))
@@ -302,10 +304,10 @@ def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> b
 
 
 def _is_single_value(question: str, text: str, snippet: Snippet, stem: Callable[[str], str]) -> bool:
-    """True if a question asks for an average, and a snippet is a row of a table without it.
+    """True if a question asks for an average, and a snippet is a table row without it, such as "Shop: A; Rent: $90".
 
-    A row has it in a cell ("Shop: Average; Rent: $90"), or in the name of a column that has no other words or one of
-    the question ("Average rent").
+    ``text`` is the text of the snippet with its labels. A row has the average if a cell says so ("Shop: Average; Rent:
+    $90"), or the name of a column does, which has no other words or a word of the question ("Average rent: $90").
     """
     match = _AVERAGE_PATTERN.search(_MEAN_VERB_PATTERN.sub("", question))
     if match is None or snippet.kind != "table":

@@ -252,7 +252,15 @@ def _find_order(question: str, stem: Callable[[str], str]) -> Superlative | None
     next_terms = frozenset(list_content_terms(" ".join([*words_before, match["after"]]), stem))
     names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(other_words))
     terms = frozenset(list_content_terms(other_words, stem))
-    return Superlative(word, word, "date", _ORDER_WORDS[word.lower()], terms, next_terms, names)
+    return Superlative(
+        text=word,
+        phrase=word,
+        measure="date",
+        is_highest=_ORDER_WORDS[word.lower()],
+        terms=terms,
+        next_terms=next_terms,
+        names=names,
+    )
 
 
 def mark_extremes(

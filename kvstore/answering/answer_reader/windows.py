@@ -47,7 +47,7 @@ _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*|(?<![\w.])\d+\.\d+\
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
-#: A heading in a list of changes that says what happened to the entries below it.
+#: A heading in a changelog that says what happened to the entries below it.
 _CHANGE_PATTERN = compile_lazily(r"(?:add|chang|deprecat|fix|improv|remov|renam|updat)ed", re.IGNORECASE)
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
 _COMPARING_PATTERN = compile_lazily(r"\b(?:which|who|whom|whose)\b", re.IGNORECASE)
@@ -148,7 +148,7 @@ class _CandidateEstimator:
     """
 
     def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
-        """Compute the data that all candidates share: terms of titles, and the identifiers and names to look for.
+        """Prepare what candidates share: the terms of titles, and the question's identifiers and names in table rows.
 
         ``answer_type`` is what the question of the ``scorer`` asks for, such as a person.
         """
@@ -176,8 +176,8 @@ class _CandidateEstimator:
         ]
         #: The identifiers in the question that also occur in a table row of a hit.
         self._row_identifiers = identifiers & set().union(*(_find_identifiers(row.text) for row in rows))
-        #: The words of each name in the question that also occurs in a table row of a hit.
         row_words = [set(segment_words(row.labeled_text)) for row in (rows if names else ())]
+        #: The words of each name in the question that also occurs in a table row of a hit.
         self._row_names = [name for name in names if any(map(name.issubset, row_words))]
         self._name_words = set().union(*names)
 
@@ -252,10 +252,10 @@ class _CandidateEstimator:
         return self._answer_type.is_missing_in(text_with_labels if self._answer_type.name == "time" else text)
 
     def is_about_product(self, changes: Passage) -> bool:
-        """True if a list of changes, of which ``changes`` is a part, is about the product that the question names.
+        """True if a changelog is about the product whose latest version the question asks for, or if it names none.
 
-        The question asks for the latest version. The list names the product in its file name, its title or its
-        introduction. A question without a name is about any product.
+        ``changes`` is a passage of the changelog. The file name, the title or the text above the first release can name
+        the product.
         """
         terms = set(list_content_terms(remove_release_words(self._scorer.question), self._scorer.stem))
         texts = [changes.document, changes.title or ""]
@@ -307,10 +307,9 @@ def _build_window_text(
 ) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
-    The title, the headings and a sentence to which the snippet refers precede it. A list that the snippet introduces
-    follows. The file name comes first if it has one of the reference ``numbers`` (dates, versions) of the question. The
-    sender or date of a mail is rewritten as a sentence. For a heading with the date of a version, the text is only a
-    sentence with this date.
+    The title, the headings and a sentence that the snippet refers to precede it. A list that it introduces follows. The
+    file name comes first if it has one of the reference ``numbers`` (dates, versions) of the question. The sender or
+    date of a mail is rewritten as a sentence. A changelog heading becomes only a sentence with its version and date.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -334,10 +333,10 @@ def _build_window_text(
 
 
 def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
-    """Return labels (headings) with the version and date in a heading of a list of changes as words of a sentence.
+    """Return labels (headings), in which a changelog heading with a version and its date is rewritten as a sentence.
 
     The network was trained on sentences. It does not see that "[2.4.0] – 2026-02-03. Added." is when a change was made.
-    A question that names the version asks for neither it nor its date.
+    The date is omitted if the question names the version: it then asks for something else.
 
     >>> labels = ["Changelog", "[2.4.0] – 2026-02-03", "Added"]
     >>> [_phrase_release(labels, question)[1] for question in ("When was search added?", "What was added in 2.4.0?")]
@@ -362,7 +361,7 @@ def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
 
 
 def _select_compared_cells(row: str, question: str) -> str:
-    """Return a row of a table that compares things with only the cells of the things that a question names.
+    """Return a row of a comparison table, reduced to the cells of the things that a question names.
 
     The first cell of such a row is a property, and the names of its other columns are the things. A row is returned
     unchanged if the question names none of them.
