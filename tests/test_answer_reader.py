@@ -323,6 +323,16 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
     assert harbor.ask("Where does the keeper live?").parts == ()
 
 
+def test_a_question_for_two_dates_is_answered_for_each(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        for month, amount in (("March", "1,370"), ("April", "1,275"), ("May", "1,190")):
+            text = f"# Report of {month} 2025\n\n- Cash at the bank: {amount} euros\n- Cash spent so far: 827 euros\n"
+            store.put(f"{month}.md", text, format="markdown")
+        answer = store.ask("How much cash was at the bank in March and April 2025?")
+    assert "1,370" in answer.text and "1,275" in answer.text and "1,190" not in answer.text, answer.text
+    assert [part.citation for part in answer.parts] == [1, 2]
+
+
 def test_a_pronoun_in_the_second_part_means_the_subject_of_the_first(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("skerry", "The tower on the Skerry was built by Ada Quill. It was first lit in 1871.", title="Skerry")

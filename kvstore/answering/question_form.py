@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..text.everyday_words import ADJECTIVE, VERB, get_part_of_speech
+from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import list_content_words
@@ -31,6 +32,20 @@ _START_PATTERN = compile_lazily(_START, re.IGNORECASE)
 _BOUNDARY_PATTERN = compile_lazily(
     rf"\s*[,;]?\s+and\s+(?={_START}|(?:{_AUXILIARIES})\s+(?:it|they|he|she|there)\b)", re.IGNORECASE
 )
+_DATE = rf"(?:(?:{'|'.join(MONTHS)})\b(?: \d{{1,2}}(?:st|nd|rd|th)?(?!\d),?)?(?: (?:19|20)\d\d)?|(?:19|20)\d\d)"
+#: Two dates for which a question asks the same: "in March and April 2025".
+_TWO_DATES_PATTERN = compile_lazily(
+    rf"\b(?P<preposition>at the end of|during|for|in|of|on) (?P<first>{_DATE})"
+    rf" and (?:(?:at the end of|during|for|in|of|on) )?(?P<second>{_DATE})(?!\w)",
+    re.IGNORECASE,
+)
+#: Words of a question that compares what it asks for at two dates.
+_CHANGE_PATTERN = compile_lazily(
+    r"\b(?:between|both|change[ds]?|compared?|differen(?:t|ce)|grew|grow|grown|growth|increased?|decreased?|r[io]se|fell"
+    r"|fall|total|together|sum)\b",
+    re.IGNORECASE,
+)
+_YEAR_PATTERN = compile_lazily(r"\b(?:19|20)\d\d\b")
 #: The start of a question up to its auxiliary verb, or up to its main verb if it has no auxiliary.
 _OPENING_PATTERN = compile_lazily(
     rf"{_START}(?:(?:\s+[\w'’-]+){{0,6}}?\s+(?P<auxiliary>{_AUXILIARIES})\b|\s+\w+)(?:\s+(?:{_PREPOSITIONS}))?\s+",
@@ -197,12 +212,14 @@ def split_question(question: str) -> list[str]:
     ['May I bring a dog?', 'where do I leave it?']
     >>> len(split_question("Who explains what to do and how to do it?"))
     1
+    >>> split_question("What was the rent in March and April 2025?")
+    ['What was the rent in March 2025?', 'What was the rent in April 2025?']
     """
     question = " ".join(question.split())  # the pattern takes quadratic time in the length of white space
     first, *others = (text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question))
     asks = _START_PATTERN.match(first) or _YES_NO_PATTERN.match(first)
     if not (others and asks):
-        return [question]
+        return _split_dates(question)
     if _START_PATTERN.fullmatch(first):  # "When", before "and where was she born": add the words after "where"
         first += _START_PATTERN.sub("", others[0], count=1)
     elif _QUALITY_PATTERN.fullmatch(first):  # "How long", before "and how wide is it": add the words after "how wide"
@@ -210,6 +227,20 @@ def split_question(question: str) -> list[str]:
         if next_start and next_start["auxiliary"]:
             first += f" {others[0][next_start.start('auxiliary') :]}"
     return [f"{text}?" for text in (first, *others)]
+
+
+def _split_dates(question: str) -> list[str]:
+    """Return one question for each of two dates in a question, or the question if it has no two dates or compares them.
+
+    A year after the second date also belongs to a first date without a year.
+    """
+    dates = _TWO_DATES_PATTERN.search(question)
+    if dates is None or not _START_PATTERN.match(question) or _CHANGE_PATTERN.search(question):
+        return [question]
+    year = _YEAR_PATTERN.search(dates["second"])
+    first = dates["first"] if year is None or _YEAR_PATTERN.search(dates["first"]) else f"{dates['first']} {year[0]}"
+    before, after = question[: dates.start("first")], question[dates.end() :]
+    return [f"{before}{date}{after}" for date in (first, dates["second"])]
 
 
 def complete_part(part: str, first_part: str, first_answer: str) -> str:
