@@ -60,9 +60,8 @@ from .confidence_weights import (
 )
 from .mismatches import (
     blank_decimals,
+    contradict_question,
     find_missing_numbers,
-    has_other_date_or_number,
-    is_name_elsewhere,
     is_section_missing,
 )
 from .passages import iter_spans
@@ -263,7 +262,6 @@ def estimate_confidence(
     else:
         weights = WORD_WEIGHTS
     logit = _compute_logit(weights, signals, reader_result, has_unknown_names=bool(unknown_names))
-    missing_form = ""
     answer_type = detect_answer_type(query.question, question_language)
     lacks_answer_type = reader_result is not None and reader_result.best.lacks_answer_type
     if reader_result is None and answer_type.name in _FIRST_PARAGRAPH_TYPES:
@@ -275,22 +273,20 @@ def estimate_confidence(
     lacks_section = not has_section and is_section_missing(query, question_language, hits, context)
     is_about_other_thing = bool(missing_numbers) or any(name.number_indexes for name in missing_names)
     if reader_result is None and not is_english and not is_about_other_thing:
-        first_text = scored_passages.first_passage_text
-        is_about_other_thing = has_other_date_or_number(
+        is_about_other_thing = contradict_question(
             query.question,
             question_language,
             texts=texts,
-            first_text=first_text,
             passages=passages,
+            first_text=scored_passages.first_passage_text,
+            names=question_terms.names if answer_type.name in _FIRST_PARAGRAPH_TYPES else (),
             function_words=function_words,
         )
-        if answer_type.name in _FIRST_PARAGRAPH_TYPES:
-            first_passage = PassageWords(blank_decimals(first_text, query.question), stem)
-            is_about_other_thing |= is_name_elsewhere(question_terms.names, first_passage, passages, function_words)
     if lacks_section and not is_english:
         logit += _MISSING_SECTION_LOGIT
     elif lacks_section or is_about_other_thing:
         logit += _OTHER_THING_LOGIT
+    missing_form = ""
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
         missing_form = find_missing_answer_type(

@@ -92,23 +92,29 @@ def _has_number(text: str, number: str) -> bool:
     return re.search(rf"(?<![\w.])v?{mark.join(map(re.escape, parts))}{end}", text) is not None
 
 
-def has_other_date_or_number(
+def contradict_question(
     question: str,
     language: str | None,
     *,
     texts: Sequence[str],
-    first_text: str,
     passages: Sequence[PassageWords],
+    first_text: str,
+    names: Iterable[QuestionName],
     function_words: frozenset[str],
 ) -> bool:
-    """True if the passages have other dates than a question, or only other numbers after one of its nouns.
+    """True if passages have other dates than a question, only other numbers after its nouns, or its name elsewhere.
 
-    ``language`` is that of the question. ``texts`` are the passages as text, ``first_text`` is the one that the answer
-    begins with, and ``passages`` are their words.
+    ``language`` is that of the question. ``texts`` are the passages as text, and ``passages`` are their words. The
+    answer begins with the passage ``first_text``: if another passage has one of the ``names``, it must have it, too.
     """
-    return _has_other_date(question, language, first_text, texts) or any(
-        _has_other_number(noun, number, passages, function_words)
-        for noun, number in find_numbered_nouns(question, language)
+    first_passage = PassageWords(blank_decimals(first_text, question), passages[0].stem)
+    return (
+        _has_other_date(question, language, first_text, texts)
+        or any(
+            _has_other_number(noun, number, passages, function_words)
+            for noun, number in find_numbered_nouns(question, language)
+        )
+        or _is_name_elsewhere(names, first_passage, passages, function_words)
     )
 
 
@@ -131,7 +137,7 @@ def _has_other_number(noun: str, number: int, passages: Sequence[PassageWords], 
     return bool(ranges) and not any(first <= number <= last for first, last in ranges)
 
 
-def is_name_elsewhere(
+def _is_name_elsewhere(
     names: Iterable[QuestionName],
     first_passage: PassageWords,
     passages: Sequence[PassageWords],
