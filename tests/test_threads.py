@@ -501,7 +501,6 @@ def test_a_transaction_without_derivation_loads_nothing(
         store.put_edge("Assam", "India")
         store.execute("ALIAS 'Bharat' FOR 'India'")
         store.execute("DELETE DOCUMENT 'tea'")
-        store.execute("BEGIN; ALIAS 'Hindustan' FOR 'India'; COMMIT")
         store.import_(tmp_path / "export.jsonl")
         store.ingest(tmp_path / "tea.md", workers=1)  # its worker has the models
     assert store.keys() == ["tea", "tea.md"]

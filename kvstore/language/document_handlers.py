@@ -240,11 +240,11 @@ def delete_documents(context: StatementContext, statement: statements.DeleteDocu
 def begin(context: StatementContext, statement: statements.Begin) -> Cursor:
     """Execute BEGIN: open a transaction in this thread. Raises TransactionError if one is open already.
 
-    It opens without models; the first statement that stores a document loads them.
+    The models are loaded before the writer's lock is taken, because the transaction may store a document.
     """
     if context.database._open_transaction is not None:
         raise TransactionError("a transaction is already open; COMMIT or ROLLBACK ends it")
-    context.database._open_transaction = context.database.transaction(models=False)
+    context.database._open_transaction = context.database.transaction()
     return Cursor("BEGIN", message="transaction begun")
 
 
