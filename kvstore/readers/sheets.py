@@ -142,10 +142,10 @@ def _join_header_rows(rows: list[_NonblankRow]) -> list[_NonblankRow]:
 
 
 def _has_groups(row: _NonblankRow, next_row: _NonblankRow) -> bool:
-    """True if cells of a row that span several columns are names of groups of columns, above the columns' own names.
+    """True if a row names groups of columns in cells that span several columns, and the next row names each column.
 
-    The next row has a text in each column of a group. In every other column, one row has the name of the column, or a
-    merged cell gives it to both rows. A name only in the next row has no digits, unlike data.
+    A group with a column that the next row does not name is not a group. The other columns are named in one of the
+    rows, or in both by a merged cell. A text with digits that is only in the next row is data instead of a name.
     """
     # A group that reaches beyond the last text leaves one column over, so that it is refused.
     max_end = max(len(row.cells), len(next_row.cells)) + 1

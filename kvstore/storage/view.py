@@ -277,8 +277,8 @@ class LmdbView:
     ) -> Iterator[Record]:
         """Yield the records of ``stored_table`` with ``start <= key < stop``, in descending order if ``reverse``.
 
-        ``table`` is its name, for error messages. The number of records read is reported to the page releaser from time
-        to time. Raises CorruptionError for damage.
+        ``table`` is its name, for error messages. The number of records read is reported to the page releaser, which
+        frees the memory of mapped pages after many reads. Raises CorruptionError for damage.
         """
         page_releaser = self._owner.page_releaser
         page_releaser.count_accesses(1)

@@ -173,8 +173,8 @@ def _select_most_frequent(counts: dict[str, int]) -> str:
 def _decode(row: EntityRow, entity: int) -> EntityRecord:
     """Return the record of an entity from its stored row.
 
-    For each spelling and kind of the name, the row has both and the number of statements that introduce the name with
-    both. Raises CorruptionError if the row is incomplete, or all counts are 0.
+    The row has a slot for each way in which the name was introduced: its spelling, its kind, and how often. Raises
+    CorruptionError if the row is incomplete, or all counts are 0.
     """
     if len(row) % _SLOT_LENGTH or not any(row[_COUNT_FIELD::_SLOT_LENGTH]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
