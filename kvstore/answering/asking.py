@@ -213,23 +213,21 @@ class Asker:
             return self.retrieve_evidence(strategy, query)
         from .section_references import find_section_reference, parse_changes_request
 
+        evidence, section_evidence = None, None
         changes_request = parse_changes_request(query.question)
-        if changes_request is not None:
-            from .section_evidence import retrieve_changes
-
-            hits = self.retrieve_evidence(strategy, query).hits
-            section_evidence = retrieve_changes(hits, changes_request, query)
-            if section_evidence is not None:
-                return section_evidence
         reference = find_section_reference(query.question, query.state.main_language)
-        if reference is not None:
-            from .section_evidence import retrieve_section
+        if changes_request is not None or reference is not None:
+            from .section_evidence import retrieve_changes, retrieve_section
 
-            section_evidence = retrieve_section(self.retrieve_evidence(strategy, query).hits, reference, query)
+            evidence = self.retrieve_evidence(strategy, query)
+            if changes_request is not None:
+                section_evidence = retrieve_changes(evidence.hits, changes_request, query)
+            if section_evidence is None and reference is not None:
+                section_evidence = retrieve_section(evidence.hits, reference, query)
             if section_evidence is not None:
                 return section_evidence
-            if reference.number:  # a summary of the document is not an answer
-                return self.retrieve_evidence(strategy, query)
+            if reference is not None and reference.number:  # a summary of the document is not an answer
+                return evidence
         request = parse_summary_request(query.question, query.state.main_language)
         if request is not None and not getattr(strategy, "overview", False):
             from .overviews import retrieve_overview
@@ -237,7 +235,7 @@ class Asker:
             overview = retrieve_overview(query, request, self.retrieve_evidence)
             if overview is not None:
                 return overview
-        return self.retrieve_evidence(strategy, query)
+        return self.retrieve_evidence(strategy, query) if evidence is None else evidence
 
     def _request_segments(self, query: Query) -> None:
         """Change a query so that it also returns segments (neighboring chunks as one text) for a prompt.

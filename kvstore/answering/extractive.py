@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -263,6 +264,14 @@ class _SnippetFeatures:
         self._asks_for_changes = _CHANGE_QUESTION_PATTERN.search(question) is not None
         self._number_mismatches = _compute_number_mismatches(find_reference_numbers(question), passages)
         self._newer_versions = _find_newer_versions(question, passages)
+        #: The question's terms in each snippet of a newer version and in its labels, by the index of the passage.
+        self._labeled_terms = {
+            passage_index: [
+                scorer.list_question_terms(" ".join([*passages[passage_index].list_labels(index), snippet.scored_text]))
+                for index, snippet in enumerate(passages[passage_index].snippets)
+            ]
+            for passage_index in set(chain.from_iterable(self._newer_versions.values()))
+        }
         self._dates, self._counted_pattern = None, None
         vocabulary = load_question_words(scorer.language)  # None for English
         if vocabulary is not None:
@@ -306,11 +315,8 @@ class _SnippetFeatures:
         """True if a newer version has a snippet with all of the question's terms in the snippet at a position."""
         newer_passages = self._newer_versions.get(position.passage_index, [])
         terms = self._snippet_terms[position]
-        return bool(terms) and any(
-            terms <= self._scorer.list_question_terms(" ".join([*passage.list_labels(index), snippet.scored_text]))
-            for passage in map(self._passages.__getitem__, newer_passages)
-            for index, snippet in enumerate(passage.snippets)
-        )
+        newer_terms = chain.from_iterable(map(self._labeled_terms.__getitem__, newer_passages))
+        return bool(terms) and any(map(terms.issubset, newer_terms))
 
     def _has_fixed_form(self, text: str) -> bool:
         """True if a text has the money or address (a type with a fixed form) that a non-English question asks for."""

@@ -16,14 +16,14 @@ from typing import NamedTuple
 from ..errors import CorruptionError
 from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
-from ..structures.documents.documents import build_heading_path
+from ..structures.documents.documents import Section, build_heading_path
 from ..structures.state import State
 from ..text.blocks import parse_blocks, to_plain_text
 from ..text.words import is_unspaced
 from .inline_rendering import render_inline, strip_item_marker
 from .markdown_snippets import MarkdownSnippetSplitter
 from .plain_text_snippets import SENTENCE_END_PATTERN, PlainTextSplitter
-from .releases import Release, parse_release
+from .releases import find_latest_release
 from .settings_snippets import is_configuration_file
 from .snippet_context import MIN_WORDS, ContextAnnotator, count_words
 from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading
@@ -180,7 +180,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
             preceding_settings=section_before if is_configuration else None,
         )
     )
-    _mark_latest_release(passage.snippets, [section.title for section in sections])
+    _mark_latest_release(passage.snippets, sections)
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if start == 0 and passage.snippets:
         first, title = passage.snippets[0], to_plain_text(record.title or "")
@@ -193,20 +193,14 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     return passage
 
 
-def _mark_latest_release(snippets: Sequence[Snippet], headings: Sequence[str]) -> None:
-    """Set ``is_latest`` of each snippet's release, which is a version and its date; ``headings`` are the document's."""
+def _mark_latest_release(snippets: Sequence[Snippet], sections: Sequence[Section]) -> None:
+    """Set ``is_latest`` of each snippet's release, which is a version and its date; ``sections`` are the document's."""
     dated_snippets = [(snippet, snippet.release) for snippet in snippets if snippet.release is not None]
     if dated_snippets:
-        latest = find_latest_release(headings)
+        latest = find_latest_release(sections)
         for snippet, release in dated_snippets:
-            is_latest = latest is not None and release.version == latest.version
+            is_latest = latest is not None and release.version == latest[1].version
             snippet.release = release._replace(is_latest=is_latest)
-
-
-def find_latest_release(headings: Sequence[str]) -> Release | None:
-    """Return the highest version, with its date, among the headings of a document; None if no heading has both."""
-    releases = (parse_release(to_plain_text(heading).strip()) for heading in headings)
-    return max(filter(None, releases), key=lambda release: release.order, default=None)
 
 
 def _read_with_chunk_before(group: _ChunkGroup, state: State) -> tuple[str, str]:

@@ -7,8 +7,11 @@ question asks for the latest one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..structures.documents.documents import Section
+from ..text.blocks import to_plain_text
 from ..text.patterns import compile_lazily
 
 #: A heading of a changelog: a version and its date, and at most the name of the product.
@@ -100,3 +103,15 @@ def parse_release(heading: str) -> Release | None:
     """Return the version and date in a heading such as ``[2.4.0] - 2026-02-03``, or None if it has anything else."""
     match = _RELEASE_PATTERN.fullmatch(heading)
     return None if match is None else Release(match["version"], match["date"])
+
+
+def read_release(section: Section) -> Release | None:
+    """Return the version and date in the heading of a section, whose Markdown is removed, or None."""
+    return parse_release(to_plain_text(section.title).strip())
+
+
+def find_latest_release(sections: Sequence[Section]) -> tuple[Section, Release] | None:
+    """Return the first section with the highest version and a date in its heading, and both; None if there are none."""
+    releases = ((section, read_release(section)) for section in sections)
+    dated_sections = [(section, release) for section, release in releases if release is not None]
+    return max(dated_sections, key=lambda dated_section: dated_section[1].order, default=None)

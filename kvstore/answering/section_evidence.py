@@ -22,7 +22,6 @@ from ..retrieval.query import Query, evidence_of
 from ..structures.documents.documents import DocumentRecord
 from ..structures.ranking import best
 from ..structures.state import State
-from ..text.blocks import to_plain_text
 from ..text.words import segment_words
 from .excerpts import MAX_WORDS
 from .extractive import MAX_CHUNKS
@@ -36,7 +35,7 @@ from .numbered_sections import (
     list_topic_stems,
     skip_heading,
 )
-from .releases import parse_release
+from .releases import read_release
 from .section_references import ChangesRequest, SectionReference, mentions_number, remove_reference
 
 #: The maximum number of words of an answer that quotes the changes in a version.
@@ -137,7 +136,7 @@ def _list_changes(record: DocumentRecord, request: ChangesRequest, state: State)
     """
     sections = state.documents.get_sections(record.id)
     for index, section in enumerate(sections):
-        release = parse_release(to_plain_text(section.title).strip())
+        release = read_release(section)
         if release is None or release.version not in (request.version, f"{request.version}.0"):
             continue
         parts = [part for part in sections if part.parent == index]

@@ -24,11 +24,9 @@ from ...retrieval.query import Query, evidence_of
 from ...structures.documents.documents import DocumentRecord
 from ...structures.ranking import Ranking, best
 from ...structures.state import State
-from ...text.blocks import to_plain_text
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
-from ..passages import find_latest_release
-from ..releases import asks_for_latest_release, parse_release
+from ..releases import asks_for_latest_release, find_latest_release
 from .superlatives import ComparedDocument, ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
@@ -107,9 +105,11 @@ def _rank_table_parts(hits: Sequence[Hit], query: Query) -> Ranking:
     state = query.state
     chunks: dict[int, None] = {}
     for hit in hits:
-        record = state.documents.find_by_key(hit.document)
         lines = hit.text.strip().splitlines()
-        if record is None or not lines:
+        if not any(line.startswith("|") for line in lines[:1] + lines[-1:]):
+            continue
+        record = state.documents.find_by_key(hit.document)
+        if record is None:
             continue
         for line, ordinal in ((lines[0], hit.ordinal - 1), (lines[-1], hit.ordinal + 1)):
             if line.startswith("|") and 0 <= ordinal < record.chunk_count:
@@ -136,14 +136,12 @@ def _rank_latest_release(hits: Sequence[Hit], query: Query) -> Ranking:
     state = query.state
     for document in dict.fromkeys(hit.document for hit in hits[:_MAX_TABLES]):
         record = state.documents.find_by_key(document)
-        sections = [] if record is None else state.documents.get_sections(record.id)
-        latest = find_latest_release([section.title for section in sections])
+        latest = None if record is None else find_latest_release(state.documents.get_sections(record.id))
         if record is None or latest is None:
             continue
-        start = next(section.start for section in sections if parse_release(to_plain_text(section.title)) == latest)
         ids = [record.get_chunk_id(ordinal) for ordinal in range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))]
-        starts = [state.chunks.get(chunk).start for chunk in ids]
-        chunks = np.array(sorted({ids[0], ids[max(0, bisect_right(starts, start) - 1)]}), np.uint64)
+        index = bisect_right(ids, latest[0].start, key=lambda chunk: state.chunks.get(chunk).start) - 1
+        chunks = np.array(sorted({ids[0], ids[max(0, index)]}), np.uint64)
         return best(state, chunks, compute_cosines(state, chunks, query.vector), len(chunks))
     return []
 

@@ -25,11 +25,7 @@ from ..passages import Passage
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
 from ..releases import asks_for_latest_release, parse_release, remove_release_words
-from ..snippets import (
-    MAIL_FIELD_PATTERN,
-    Snippet,
-    is_unasked_mail_field,
-)
+from ..snippets import MAIL_FIELD_PATTERN, Snippet, is_unasked_mail_field
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
