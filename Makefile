@@ -24,6 +24,7 @@ MODEL_INSTALLED := $(VENV)/.installed-model
 BROWSER_INSTALLED := $(VENV)/.installed-browser
 DOCS_INSTALLED := $(VENV)/.installed-docs
 ENGLISH := --editable tools/english
+CONSTRAINTS := --constraint tests/constraints.txt
 LIST_DEPENDENCIES := import pathlib, tomllib; [print(*tomllib.loads(pathlib.Path(folder, "pyproject.toml").read_text()) \
 	["project"]["dependencies"], sep="\n") for folder in (".", "tools/english")]
 KERNELS := pyproject.toml setup.py tools/english/pyproject.toml $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
@@ -137,12 +138,12 @@ $(DEMO_INSTALLED): $(KERNELS) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps $(ENGLISH) --editable . && wait $$dependencies
 	touch $@
 
-$(INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile $(ENGLISH) --editable '.[sentence-transformers,documents,llm,test]'
+$(INSTALLED): $(KERNELS) tests/constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS) $(ENGLISH) --editable '.[sentence-transformers,documents,llm,test]'
 	touch $@
 
-$(SLOW_INSTALLED): $(INSTALLED) tests/conformance.txt
-	$(BIN)/python -m pip install --quiet --no-compile --constraint tests/conformance.txt --editable '.[test-slow,docs]'
+$(SLOW_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS) --editable '.[test-slow,docs]'
 	touch $@
 
 $(MODEL_INSTALLED): $(INSTALLED)
