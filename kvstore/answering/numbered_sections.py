@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import accumulate, groupby, islice, pairwise
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
@@ -83,31 +85,37 @@ def find_sections(hits: Sequence[Hit], reference: SectionReference, query: Query
     have no labels. A section about a topic has all other words of the question in its heading, or is the numbered
     section around the first hit with these words; only the first one is returned.
     """
-    keys = list(dict.fromkeys(hit.document for hit in hits))
-    records = list(filter(None, map(query.state.documents.find_by_key, keys)))
-    if not reference.number:
-        records.sort(key=lambda record: len(list_topic_stems(reference, record, query)))
-        section = next(filter(None, (_find_in_document(record, reference, query) for record in records)), None)
-        section = section or _find_around_hit(hits, reference, query)
-        return [] if section is None else [section]
-    missing = {
-        record.id: count_missing_words(reference, f"{record.title or ''} {record.key}", query) for record in records
-    }
-    records.sort(key=lambda record: missing[record.id])
-    for count, group in groupby(records, key=lambda record: missing[record.id]):
-        named_records = list(group)
-        sections = _find_in_documents(named_records, reference, query)
+    records = map(query.state.documents.find_by_key, dict.fromkeys(hit.document for hit in hits))
+    documents = [_LabeledDocument(record, query) for record in records if record is not None]
+    if reference.number:
+        return _find_by_number(documents, reference, query)
+    documents.sort(key=lambda document: len(list_topic_stems(reference, document.record, query)))
+    section = next(filter(None, (_find_in_document(document, reference) for document in documents)), None)
+    section = section or _find_around_hit(hits, documents, reference)
+    return [] if section is None else [section]
+
+
+def _find_by_number(
+    documents: Sequence[_LabeledDocument], reference: SectionReference, query: Query
+) -> list[NumberedSection]:
+    """Return the sections with the number of a reference, from the documents with the most words of the question."""
+    documents_by_count: dict[int, list[_LabeledDocument]] = defaultdict(list)  # by the number of missing words
+    for document in documents:
+        name = f"{document.record.title or ''} {document.record.key}"
+        documents_by_count[count_missing_words(reference, name, query)].append(document)
+    for count, named_documents in sorted(documents_by_count.items()):
+        sections = _find_in_documents(named_documents, reference)
         if sections:
             items = (_narrow_section(section, reference.items, query.state) for section in sections[:_MAX_SECTIONS])
             return list(filter(None, items))
-        has_labels = any(_list_label_words(record, query) for record in named_records)
-        if count < max(missing.values()) and (has_labels or reference.word in AMBIGUOUS_WORDS):
+        has_labels = any(document.label_words for document in named_documents)
+        if count < max(documents_by_count) and (has_labels or reference.word in AMBIGUOUS_WORDS):
             break  # the question names these documents
     upper_number, _, item = reference.number.rpartition(".")
     if not upper_number or reference.items:
         return []
     # 4.2 can be item 2 of "Art. 4".
-    upper_sections = find_sections(hits, reference._replace(number=upper_number), query)
+    upper_sections = _find_by_number(documents, reference._replace(number=upper_number), query)
     items = (
         _narrow_section(section, (item,), query.state, must_exist=True) for section in upper_sections if section.word
     )
@@ -119,30 +127,17 @@ def count_missing_words(reference: SectionReference, name: str, query: Query) ->
     return len(set(map(query.stem, reference.document_words)) - _list_stems(name, query))
 
 
-def _find_in_documents(
-    records: Sequence[DocumentRecord], reference: SectionReference, query: Query
-) -> list[NumberedSection]:
+def _find_in_documents(documents: Sequence[_LabeledDocument], reference: SectionReference) -> list[NumberedSection]:
     """Return the sections with the number of a reference in documents: only those with the best labels.
 
     If a document has a label such as "§ 1", a reference such as "§ 5" can only mean labels with the same kind of word.
     """
-    sections = list(filter(None, (_find_in_document(record, reference, query) for record in records)))
+    sections = list(filter(None, (_find_in_document(document, reference) for document in documents)))
     kind = get_exclusive_kind(reference)
-    if kind is not None:
-        words = {word for record in records for word in _list_label_words(record, query)}
-        if any(EXCLUSIVE_WORDS.get(word) == kind for word in words):
-            sections = [section for section in sections if EXCLUSIVE_WORDS.get(section.word) == kind]
+    if kind is not None and any(kind in map(EXCLUSIVE_WORDS.get, document.label_words) for document in documents):
+        sections = [section for section in sections if EXCLUSIVE_WORDS.get(section.word) == kind]
     best_rank = min((_rate_label(section, reference) for section in sections), default=None)
     return [section for section in sections if _rate_label(section, reference) == best_rank]
-
-
-def _list_label_words(record: DocumentRecord, query: Query) -> set[str]:
-    """Return the words in the labels of a document, such as "§" and, for a label without a word, the empty word.
-
-    The labels are in its headings or, if these have none, at the start of its lines.
-    """
-    words = {section.word for section in _list_headed_sections(record, query.state) if section.number}
-    return words or {section.word for section in _list_sections_of_lines(record, query.state)}
 
 
 def _rate_label(section: NumberedSection, reference: SectionReference) -> tuple[bool, bool, bool]:
@@ -154,10 +149,10 @@ def _rate_label(section: NumberedSection, reference: SectionReference) -> tuple[
     return section.is_line, section.word != reference.word, bool(section.word)
 
 
-def _find_in_document(record: DocumentRecord, reference: SectionReference, query: Query) -> NumberedSection | None:
+def _find_in_document(document: _LabeledDocument, reference: SectionReference) -> NumberedSection | None:
     """Return the best section of a document with the number of a reference or, without one, its topic, or None."""
-    topic = list_topic_stems(reference, record, query)
-    headed_sections = _list_headed_sections(record, query.state)
+    query, headed_sections = document.query, document.headed_sections
+    topic = list_topic_stems(reference, document.record, query)
     is_step = reference.word in STEP_WORDS
     if is_step:
         headed_sections = [section for section in headed_sections if section.word in STEP_WORDS]
@@ -170,10 +165,10 @@ def _find_in_document(record: DocumentRecord, reference: SectionReference, query
 
     sections = list(filter(is_right, headed_sections))
     if reference.word in _ITEM_WORDS and not (is_step and sections):
-        item = _find_item(record, reference, query)
+        item = _find_item(document, reference, topic)
         if item is not None or is_step:
             return item
-    sections = sections or list(filter(is_right, _list_sections_of_lines(record, query.state)))
+    sections = sections or list(filter(is_right, document.line_sections))
     # If several match, one with the same word, such as "Chapter", is preferred, then the one whose heading has the
     # fewest words besides the topic, then the highest and longest one: a table of contents has the labels, too.
     section = min(
@@ -191,15 +186,14 @@ def _find_in_document(record: DocumentRecord, reference: SectionReference, query
     return None if section is None else skip_heading(section, query.state)
 
 
-def _find_item(record: DocumentRecord, reference: SectionReference, query: Query) -> NumberedSection | None:
+def _find_item(document: _LabeledDocument, reference: SectionReference, topic: set[str]) -> NumberedSection | None:
     """Return the item of a list in a document with the number of a reference, or None.
 
-    Of several lists, the one below the heading with the most words of the question is preferred, then the longest one.
+    Of several lists, the one below the heading with the most stems of the topic is preferred, then the longest one.
     """
-    topic = list_topic_stems(reference, record, query)
-    headed_sections = _list_headed_sections(record, query.state)
-    text = query.state.documents.read_text(record.id)
-    items = [item for item in _list_sections_of_lines(record, query.state) if text[item.start : item.start + 1] != b"#"]
+    query, headed_sections = document.query, document.headed_sections
+    text = query.state.documents.read_text(document.record.id)
+    items = [item for item in document.line_sections if text[item.start : item.start + 1] != b"#"]
     starts = [section.start for section in headed_sections]
     headings = [bisect_right(starts, item.start) - 1 for item in items]  # of the innermost section; -1: none
     num_items = Counter(headings)
@@ -222,20 +216,23 @@ def _find_item(record: DocumentRecord, reference: SectionReference, query: Query
     )
 
 
-def _find_around_hit(hits: Sequence[Hit], reference: SectionReference, query: Query) -> NumberedSection | None:
+def _find_around_hit(
+    hits: Sequence[Hit], documents: Sequence[_LabeledDocument], reference: SectionReference
+) -> NumberedSection | None:
     """Return the numbered section around the first of the ``hits`` whose text has the topic of a question, or None."""
+    documents_by_key = {document.record.key: document for document in documents}
     for hit in hits:
-        record = query.state.documents.find_by_key(hit.document)
-        topic = set() if record is None else list_topic_stems(reference, record, query)
-        if record is None or not topic or not topic <= set(map(query.stem, segment_words(hit.text))):
+        document = documents_by_key.get(hit.document)
+        topic = set() if document is None else list_topic_stems(reference, document.record, document.query)
+        if document is None or not topic or not topic <= set(map(document.query.stem, segment_words(hit.text))):
             continue
         sections = [
             section
-            for section in _list_headed_sections(record, query.state)
+            for section in document.headed_sections
             if section.number and section.start <= hit.start < section.end
         ]
         if sections:
-            return skip_heading(sections[-1], query.state)
+            return skip_heading(sections[-1], document.query.state)
     return None
 
 
@@ -313,62 +310,82 @@ def _list_title_stems(section: NumberedSection, query: Query) -> set[str]:
     return set(map(query.stem, segment_words(section.heading.rpartition(" > ")[2])))
 
 
-def _list_headed_sections(record: DocumentRecord, state: State) -> list[NumberedSection]:
-    """Return the sections of a document that begin with a heading."""
-    sections = state.documents.get_sections(record.id)
-    headed_sections = []
-    for index, section in enumerate(sections):
-        match = LABEL_PATTERN.match(section.title)
-        number, word = ("", "") if match is None else (match["number"].lower(), (match["word"] or "").lower())
-        path = " > ".join(build_heading_path(sections, index))
-        headed_sections.append(
-            NumberedSection(record, number, word, path, section.level, section.start, section.start, section.end)
-        )
-    return headed_sections
+@dataclass
+class _LabeledDocument:
+    """A document whose sections a question can mean. They are listed on first use, once for the question."""
 
+    record: DocumentRecord
+    query: Query
 
-def _list_sections_of_lines(record: DocumentRecord, state: State) -> list[NumberedSection]:
-    """Return the sections of a document that begin with a line with a label, and end at the next label not below them.
-
-    After 4.2, these are 4.3 and 5. A label without a word such as "section" counts only if there is also a line with
-    the number before, after or above it: 4.1, 4.3 or 4. The heading is the text up to a period or the end of the line.
-    """
-    if record.size > _MAX_TEXT_BYTES:
-        return []
-    text = state.documents.read_text(record.id).decode()
-    labels = list(islice(LINE_PATTERN.finditer(text), _MAX_LABELS))
-    numbers = [match["number"].lower() for match in labels]
-    distinct_numbers = set(numbers)
-    characters = [match.start() for match in labels] + [len(text)]
-    offsets = list(accumulate(len(text[start:end].encode()) for start, end in pairwise([0, *characters])))
-    ends = _find_ends(numbers, [match["word"] is not None for match in labels])
-    sections = []
-    for index, (match, number) in enumerate(zip(labels, numbers, strict=True)):
-        word = (match["word"] or "").lower()
-        if not word and _list_neighbors(number).isdisjoint(distinct_numbers):
-            continue
-        end = ends[index]
-        heading_match = _LINE_HEADING_PATTERN.match(text, match.end(), characters[end])
-        # A line without text below it is no heading.
-        has_heading = heading_match is not None and heading_match.end() < characters[end]
-        heading = text[
-            match.start() : heading_match.end() if heading_match is not None and has_heading else match.end()
-        ]
-        sections.append(
-            NumberedSection(
-                record,
-                number,
-                word,
-                " ".join(heading.split()).strip("*#-+.: "),
-                number.count(".") + 1,
-                offsets[index],
-                offsets[index] + len(heading.encode()),
-                offsets[end],
-                is_line=text[match.start()] != "#",
-                has_heading=has_heading,
+    @cached_property
+    def headed_sections(self) -> list[NumberedSection]:
+        """The sections that begin with a heading."""
+        sections = self.query.state.documents.get_sections(self.record.id)
+        headed_sections = []
+        for index, section in enumerate(sections):
+            match = LABEL_PATTERN.match(section.title)
+            number, word = ("", "") if match is None else (match["number"].lower(), (match["word"] or "").lower())
+            path = " > ".join(build_heading_path(sections, index))
+            headed_sections.append(
+                NumberedSection(
+                    self.record, number, word, path, section.level, section.start, section.start, section.end
+                )
             )
-        )
-    return sections
+        return headed_sections
+
+    @cached_property
+    def line_sections(self) -> list[NumberedSection]:
+        """The sections that begin with a line with a label, and end at the next label not below them.
+
+        After 4.2, these are 4.3 and 5. A label without a word such as "section" counts only if there is also a line
+        with the number before, after or above it: 4.1, 4.3 or 4. The heading is the text up to a period or the end of
+        the line.
+        """
+        if self.record.size > _MAX_TEXT_BYTES:
+            return []
+        text = self.query.state.documents.read_text(self.record.id).decode()
+        labels = list(islice(LINE_PATTERN.finditer(text), _MAX_LABELS))
+        numbers = [match["number"].lower() for match in labels]
+        distinct_numbers = set(numbers)
+        characters = [match.start() for match in labels] + [len(text)]
+        offsets = list(accumulate(len(text[start:end].encode()) for start, end in pairwise([0, *characters])))
+        ends = _find_ends(numbers, [match["word"] is not None for match in labels])
+        sections = []
+        for index, (match, number) in enumerate(zip(labels, numbers, strict=True)):
+            word = (match["word"] or "").lower()
+            if not word and _list_neighbors(number).isdisjoint(distinct_numbers):
+                continue
+            end = ends[index]
+            heading_match = _LINE_HEADING_PATTERN.match(text, match.end(), characters[end])
+            # A line without text below it is no heading.
+            has_heading = heading_match is not None and heading_match.end() < characters[end]
+            heading = text[
+                match.start() : heading_match.end() if heading_match is not None and has_heading else match.end()
+            ]
+            sections.append(
+                NumberedSection(
+                    self.record,
+                    number,
+                    word,
+                    " ".join(heading.split()).strip("*#-+.: "),
+                    number.count(".") + 1,
+                    offsets[index],
+                    offsets[index] + len(heading.encode()),
+                    offsets[end],
+                    is_line=text[match.start()] != "#",
+                    has_heading=has_heading,
+                )
+            )
+        return sections
+
+    @property
+    def label_words(self) -> set[str]:
+        """The words in its labels, such as "§" and, for a label without a word, the empty word.
+
+        The labels are in its headings or, if these have none, at the start of its lines.
+        """
+        words = {section.word for section in self.headed_sections if section.number}
+        return words or {section.word for section in self.line_sections}
 
 
 def _find_ends(numbers: Sequence[str], have_words: Sequence[bool]) -> list[int]:
