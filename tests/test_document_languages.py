@@ -70,6 +70,15 @@ def test_the_statement_and_workers_choose_alike(tmp_path: Path, german_folder: P
         assert store.check() == []
 
 
+def test_a_folder_of_more_than_the_first_documents_with_mail_has_its_language(tmp_path: Path) -> None:
+    mail = "From: ada@example.org\nSubject: Heizung\n\n" + GERMAN["heizung.md"]  # a worker reads mail
+    letters = {f"brief-{number:02}.md": GERMAN["garten.md"] for number in range(30)}
+    folder = write_files(tmp_path / "german", {"anfrage.eml": mail, **letters})
+    with open_store(tmp_path / "store") as store:
+        store.ingest(folder)
+        assert (store.settings.stemmer, store.settings.language) == ("german", "rules")
+
+
 def test_an_english_folder_changes_nothing(tmp_path: Path) -> None:
     with open_store(tmp_path / "store") as store:
         assert store.ingest(write_files(tmp_path / "english", ENGLISH)).remarks == []

@@ -9,7 +9,7 @@ the documents, facts, skipped parts and failures of each source.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain, islice
@@ -97,8 +97,7 @@ class SourceReader:
         """
         from .worker_pool import WorkerPool
 
-        with closing(self._iter_sample(sources[:FIRST_DOCUMENTS])) as documents:
-            self._decide_settings(documents)
+        self._decide_settings(self._iter_sample(sources[:FIRST_DOCUMENTS]))
         with start_engine(self._engine, num_workers, self._destination.open_state) as engine:
             # Keys and addresses of endpoints may exist only in the ingesting process.
             embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
@@ -116,7 +115,7 @@ class SourceReader:
         items = self._read_sources(sources)
         first_items: list[ReadItem] = []
 
-        def iter_first_documents() -> Iterator[ValidDocument]:
+        def iter_first_documents() -> Generator[ValidDocument, None, None]:
             """Yield the first documents, and add all items read for them to ``first_items``."""
             # A file with one document has two items: the document and the end.
             for source_index, item in islice(items, 2 * FIRST_DOCUMENTS):
@@ -129,19 +128,21 @@ class SourceReader:
             for _, extracted_item in extract_batch(batch, self._destination.settings):
                 yield extracted_item
 
-    def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
+    def _decide_settings(self, documents: Generator[ValidDocument, None, None]) -> None:
         """Give a new store the settings that fit the languages of its first documents, before they are extracted.
 
-        The settings are recorded in ``chosen_settings``, which is empty if the store is not new.
+        The settings are recorded in ``chosen_settings``, which is empty if the store is not new. ``documents`` is
+        closed before they are written, because they cannot be written while a worker that reads documents runs.
         """
 
         def choose() -> dict[str, str]:
             """Return the settings that fit the documents; called only if the store is new."""
             languages = DocumentLanguages()
-            for document in documents:
-                languages.add(document)
-                if languages.is_full:
-                    break
+            with closing(documents):
+                for document in documents:
+                    languages.add(document)
+                    if languages.is_full:
+                        break
             return languages.choose_settings()
 
         self.chosen_settings = self._destination.decide_settings(choose)
