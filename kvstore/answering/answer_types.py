@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
-from ..text.words import FUNCTION_WORDS
+from ..text.words import FUNCTION_WORDS, WORD_PATTERN
 from .answer_forms import (
     ANSWER_FORMS,
     AREA_UNITS,
@@ -168,7 +168,6 @@ _QUALITY_PATTERN = compile_lazily(rf"\bhow ({'|'.join(_QUALITIES)})\b", re.IGNOR
 _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
 _NUM_OPENING_WORDS = 3
-_WORD_PATTERN = compile_lazily(r"\w+")
 #: "One" is mostly a pronoun, but a number before a noun that the question counts.
 _ONE_PATTERN = compile_lazily(r"\bone ([a-z]+)")
 #: A line of the header of an e-mail.
@@ -214,7 +213,7 @@ class AnswerType:
         For the type ``meaning``, the text must begin with the subject, as a definition does. False for ``thing``.
         """
         if self.name == "meaning":
-            first_words = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
+            first_words = WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
             return self.subject.issubset(first_words)
         if self.name == "number" and any(f"{noun}s" in self.words for noun in _ONE_PATTERN.findall(text.lower())):
             return True
@@ -234,7 +233,7 @@ class AnswerType:
     ) -> bool:
         """True if a match of a pattern in a text has a word that is neither in the question nor a function word."""
         matches = (match.group().lower() for match in pattern.finditer(remove_long_runs(text)))
-        matched_words = (word for matched_text in matches for word in _WORD_PATTERN.findall(matched_text))
+        matched_words = (word for matched_text in matches for word in WORD_PATTERN.findall(matched_text))
         return any(word not in self.words and word not in function_words for word in matched_words)
 
 
@@ -309,7 +308,7 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
     True
     """
     question = remove_long_runs(question)[-_MAX_QUESTION_LENGTH:]
-    words = frozenset(_WORD_PATTERN.findall(question.lower()))
+    words = frozenset(WORD_PATTERN.findall(question.lower()))
     language_words = load_question_words(language)  # None for English
     if language_words is not None:
         return ForeignAnswerType(language_words.find_kind(question) or "thing", words, language_words=language_words)
@@ -323,7 +322,7 @@ def detect_answer_type(question: str, language: str | None = None) -> AnswerType
         return AnswerType(_COMPILED_QUESTION_PATTERNS[rank][0], words)
     definition = _DEFINITION_PATTERN.match(question.strip())
     if definition is not None:
-        subject = frozenset(_WORD_PATTERN.findall(definition["subject"].lower())) - FUNCTION_WORDS
+        subject = frozenset(WORD_PATTERN.findall(definition["subject"].lower())) - FUNCTION_WORDS
         if 0 < len(subject) <= _MAX_SUBJECT_WORDS:
             return AnswerType("meaning", words, subject)
     return AnswerType("thing", words)

@@ -40,6 +40,7 @@ from ..text.patterns import compile_lazily
 from ..text.question_words import load_question_words
 from ..text.segmenters import Segmenter
 from ..text.words import (
+    WORD_PATTERN,
     QuestionStemmer,
     detect_word_language,
     get_function_words,
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
 #: The length of a window of a passage in words, without function words.
 _MAX_WINDOW_WORDS = 25
-_WORD_PATTERN = compile_lazily(r"\w+")
 #: An abbreviation without vowels, such as "dvd", whose plural has another stem.
 _ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
 #: Words of a question that only say what kind of quantity it asks for.
@@ -173,7 +173,7 @@ def compute_question_rarities(
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _strip_question_words(question, language)
-    subject = subject if _WORD_PATTERN.search(subject) else question
+    subject = subject if WORD_PATTERN.search(subject) else question
     # The given language is used, because the rest of the question can be too short to show its language.
     is_english = language in (None, "english")
     words = [] if is_english else list_content_words(subject, get_function_words(language), stem)

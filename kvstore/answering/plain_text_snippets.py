@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
 from ..text.patterns import compile_lazily
-from ..text.words import FUNCTION_WORDS
+from ..text.words import FUNCTION_WORDS, WORD_PATTERN
 from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
 from .inline_rendering import render_inline
 from .snippets import (
@@ -25,7 +25,6 @@ from .snippets import (
     split_prose,
 )
 
-_WORD_PATTERN = compile_lazily(r"\w+")
 #: The name before a colon: of a field, of a speaker before a turn, or of a term before its definition.
 FIELD_OR_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line, separated from its definition by white space.
@@ -211,7 +210,7 @@ def _is_code(paragraph: str) -> bool:
     """
     if _SHELL_PROMPT_PATTERN.match(paragraph):
         return True
-    has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(paragraph))
+    has_function_word = not FUNCTION_WORDS.isdisjoint(WORD_PATTERN.findall(paragraph.lower()))
     return not has_function_word and SENTENCE_END_PATTERN.search(paragraph.rstrip()) is None
 
 

@@ -114,19 +114,7 @@ def retrieve_changes(hits: Sequence[Hit], request: ChangesRequest, query: Query)
     state = query.state
     records = map(state.documents.find_by_key, dict.fromkeys(hit.document for hit in hits))
     parts = next(filter(None, (_list_changes(record, request, state) for record in records if record is not None)), [])
-    quotations = [(part, sentences) for part in parts if (sentences := _list_sentences(part, state))]
-    if not quotations:
-        return None
-    with query.trace.step("quote section") as step:
-        max_words = _MAX_CHANGES_WORDS // len(quotations)
-        quoted_hits = [
-            _build_section_hit(part, _select_sentences(sentences, set(), max_words, query), rank, query)
-            for rank, (part, sentences) in enumerate(quotations, 1)
-        ]
-        step.detail = "; ".join(part.heading for part, _ in quotations)
-        step.count = sum(len(hit.spans) for hit in quoted_hits)
-    pool = sum(len(sentences) for _, sentences in quotations)
-    return Evidence(query.question, SECTION, quoted_hits, steps=query.trace.steps, pool=pool, is_overview=True)
+    return _quote_sections(parts, [set()] * len(parts), query, _MAX_CHANGES_WORDS)
 
 
 def _list_changes(record: DocumentRecord, request: ChangesRequest, state: State) -> list[NumberedSection]:
@@ -168,25 +156,28 @@ def _find_number(text: bytes, start: int) -> int:
     return start if match is None else match.start(1)
 
 
-def _quote_sections(sections: Sequence[NumberedSection], topics: Sequence[set[str]], query: Query) -> Evidence | None:
-    """Return evidence that quotes at most ``MAX_WORDS`` words of sections, or None if they have no sentence.
+def _quote_sections(
+    sections: Sequence[NumberedSection], topics: Sequence[set[str]], query: Query, max_words: int = MAX_WORDS
+) -> Evidence | None:
+    """Return evidence that quotes at most ``max_words`` words of sections, or None if they have no sentence.
 
     ``topics`` has the topic of each section. Of several sections, only those that have a sentence with the most stems
     of their topic are quoted.
     """
+    candidates = [
+        (section, topic, sentences)
+        for section, topic in zip(sections, topics, strict=True)
+        if (sentences := _list_sentences(section, query.state))
+    ]
+    if not candidates:
+        return None
     with query.trace.step("quote section") as step:
-        candidates = [
-            (section, topic, sentences)
-            for section, topic in zip(sections, topics, strict=True)
-            if (sentences := _list_sentences(section, query.state))
-        ]
-        if not candidates:
-            return None
         counts = [max(_count_topic_stems(sentences, topic, query)) for _, topic, sentences in candidates]
         candidates = [candidate for candidate, count in zip(candidates, counts, strict=True) if count == max(counts)]
-        max_words = MAX_WORDS // len(candidates)
         hits = [
-            _build_section_hit(section, _select_sentences(sentences, topic, max_words, query), rank, query)
+            _build_section_hit(
+                section, _select_sentences(sentences, topic, max_words // len(candidates), query), rank, query
+            )
             for rank, (section, topic, sentences) in enumerate(candidates, 1)
         ]
         step.detail = "; ".join(section.heading for section, *_ in candidates)

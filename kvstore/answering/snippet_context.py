@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ..text.patterns import compile_lazily
-from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
+from ..text.words import FUNCTION_WORDS, WORD_PATTERN, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN
 from .inline_rendering import QUOTE_PATTERN, render_inline
 from .plain_text_snippets import FIELD_OR_SPEAKER_PATTERN, SENTENCE_END_PATTERN
 from .snippets import Snippet, SnippetHeading
 
-_WORD_PATTERN = compile_lazily(r"\w+")
 _SYMBOL_PATTERN = compile_lazily(r"[^\w\s]|_")
 #: Words at the start of a sentence that refer to the sentence before it.
 _CONNECTIVE_PATTERN = compile_lazily(
@@ -245,7 +244,7 @@ def _refers_back(snippet: Snippet, opens_block: bool) -> bool:
 
 def count_words(text: str) -> int:
     """Return the number of words of a text; in scripts without spaces, two characters count as a word."""
-    return count_written_words(text) if is_unspaced(text) else len(_WORD_PATTERN.findall(text))
+    return count_written_words(text) if is_unspaced(text) else len(WORD_PATTERN.findall(text))
 
 
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
@@ -270,5 +269,5 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
         return True
     if snippet.text.endswith(","):  # the salutation or the end of a mail
         return False
-    has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(labeled_text))
+    has_function_word = not FUNCTION_WORDS.isdisjoint(WORD_PATTERN.findall(labeled_text.lower()))
     return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()

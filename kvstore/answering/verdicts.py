@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 from ..text.name_words import MONTHS
 from ..text.number_words import NUMBERS
 from ..text.patterns import compile_lazily
-from ..text.words import list_content_terms
+from ..text.words import WORD_PATTERN, list_content_terms
 from .answer_span import Verdict
 
 _NUMBER_WORDS = {word: float(number) for word, number in NUMBERS.items() if number <= 12}
@@ -70,7 +70,6 @@ _UNIVERSAL_PATTERN = compile_lazily(r"\b(?:all|every|each|any)\b", re.IGNORECASE
 #: Words of a question that the sentence need not have.
 _OPTIONAL_TERMS = "ever still yet already made may s"
 _NAME_PATTERN = compile_lazily(r"(?<!^)\b[A-Z][\w-]+")
-_WORD_PATTERN = compile_lazily(r"\w+")
 #: A sentence that only says yes or no, at the start of a text.
 _STATED_VERDICT_PATTERN = compile_lazily(r"(yes|no)[.!](?:\s+|\Z)", re.IGNORECASE)
 #: The maximum number of words from a negation or permission to a content word from the question, both included.
@@ -253,7 +252,7 @@ def _has_all_calendar_words(question: str, sentence: str) -> bool:
     if period is not None:
         first, last = map(MONTHS.index, period.groups())
         months -= set(MONTHS[first : last + 1])
-    return months <= _get_matches(_WORD_PATTERN, sentence) and (
+    return months <= _get_matches(WORD_PATTERN, sentence) and (
         _get_matches(_SEASON_OR_DAY_PATTERN, question) <= _get_matches(_SEASON_OR_DAY_PATTERN, sentence)
     )
 
@@ -271,7 +270,7 @@ def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: C
     The term must be among the first ``_MAX_DISTANCE`` words from the start of the match.
     """
     for match in pattern.finditer(text):
-        words = _WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]
+        words = WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]
         if not terms.isdisjoint(list_content_terms(" ".join(words), stem)):
             return True
     return False

@@ -33,7 +33,7 @@ from ..structures.state import State
 from ..text.everyday_words import is_everyday
 from ..text.languages import detect_question_language, get_main_language, open_question_stemmer
 from ..text.patterns import compile_lazily
-from ..text.words import FUNCTION_WORDS, MULTILINGUAL, is_unspaced, list_stemmed_languages
+from ..text.words import FUNCTION_WORDS, MULTILINGUAL, WORD_PATTERN, is_unspaced, list_stemmed_languages
 from .english_vocabulary import is_english, load_english_vocabulary
 from .lexical_search import count_chunks_with_words
 
@@ -49,7 +49,6 @@ _CONTRACTION_PATTERN = compile_lazily(
 _QUESTION_WORDS = "what when where which who whose why how does".split()
 _FIRST_WORD_PATTERN = compile_lazily(r"\W*([A-Za-z]{2,6})(?![\w'’-])")
 _DIGIT_PATTERN = re.compile(r"\d")
-_WORD_PATTERN = compile_lazily(r"\w+")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
 _NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
 #: Pairs of a pattern in one spelling and its replacement in the other.
@@ -108,7 +107,7 @@ def _respell_words(
         return question, []
     if stemmer != "english":
         replacements = _find_foreign_replacements(question, state, stem, stemmer)
-        replaced_question = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
+        replaced_question = WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
         return replaced_question, list(replacements.items())
     from .word_forms import find_abbreviation_replacements, find_form_replacements
 

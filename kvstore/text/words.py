@@ -28,7 +28,7 @@ from .normalize import fold_text
 from .patterns import compile_lazily
 from .segmenters import SEGMENTERS, Segmenter, open_segmenter
 
-_WORD_PATTERN = compile_lazily(r"\w+")
+WORD_PATTERN = compile_lazily(r"\w+")
 #: Characters of writing without spaces: Thai and Lao, Burmese, Khmer, ideographs and kana.
 UNSPACED_RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -121,7 +121,7 @@ def split_words(text: str) -> list[str]:
 
     :func:`segment_words` divides such runs into characters.
     """
-    return _WORD_PATTERN.findall(fold_text(text))
+    return WORD_PATTERN.findall(fold_text(text))
 
 
 #: A function that returns the size of a text in tokens (words and punctuation marks), the unit of chunk sizes and of
@@ -256,7 +256,7 @@ def count_written_words(text: str) -> int:
     if not is_unspaced(text):
         return len(text.split())
     characters = sum(map(len, _UNSPACED_RUN_PATTERN.findall(text)))
-    spaced_words = [word for word in _UNSPACED_RUN_PATTERN.sub(" ", text).split() if _WORD_PATTERN.search(word)]
+    spaced_words = [word for word in _UNSPACED_RUN_PATTERN.sub(" ", text).split() if WORD_PATTERN.search(word)]
     return len(spaced_words) + -(-characters // 2)  # rounded up
 
 

@@ -67,25 +67,28 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
             for hit in evidence_of(limited_query, "vector", ranking, explanation, query.chunk_count).hits:
                 hits_by_chunk.setdefault((hit.document, hit.ordinal), hit)
 
+    def add_nearest(chunk_ids: Sequence[int], explanation: str, max_chunks: int = MAX_CHUNKS) -> None:
+        """Add those of the chunks that are nearest to the question."""
+        if chunk_ids:
+            chunks = np.array(chunk_ids, np.uint64)
+            cosines = compute_cosines(query.state, chunks, query.vector)
+            add_ranking(best(query.state, chunks, cosines, max_chunks), explanation)
+
     add_ranking(rank_by_vector(limited_query, MAX_CHUNKS), "near the question")
-    add_ranking(_rank_identified_document(hits, query), "in the document with the number that the question names")
-    add_ranking(_rank_table_parts(list(hits_by_chunk.values()), query), "in a table that a hit is a part of")
-    add_ranking(_rank_latest_release(list(hits_by_chunk.values()), query), "the latest version in a list of changes")
+    add_nearest(_list_identified_document(hits, query), "in the document with the number that the question names")
+    add_nearest(_list_table_parts(list(hits_by_chunk.values()), query), "in a table that a hit is a part of")
+    add_nearest(_list_latest_release(list(hits_by_chunk.values()), query), "the latest version in a list of changes")
     rows = _list_compared_rows(list(hits_by_chunk.values()), query)
-    if rows.chunks:
-        chunks = np.array(rows.chunks, np.uint64)
-        limited_query.top = len(chunks)
-        ranking = best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), len(chunks))
-        add_ranking(ranking, "in a table whose rows the question compares")
+    limited_query.top = len(rows.chunks)
+    add_nearest(rows.chunks, "in a table whose rows the question compares", len(rows.chunks))
     return CandidateHits(list(hits_by_chunk.values()), rows.documents)
 
 
-def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the ``MAX_CHUNKS`` chunks nearest to the question in the document that the question identifies by numbers.
+def _list_identified_document(hits: Sequence[Hit], query: Query) -> list[int]:
+    """Return the ids of the first ``_MAX_DOCUMENT_CHUNKS`` chunks of the document that the question identifies.
 
     It is the document of the first hit that has all reference numbers of the question (dates, invoice numbers,
-    versions) in its file name, title or text. Only its first ``_MAX_DOCUMENT_CHUNKS`` chunks are compared. The ranking
-    is empty if there is no such number or document.
+    versions) in its file name, title or text. The list is empty if there is no such number or document.
     """
     numbers = set(find_reference_numbers(query.question))
     if not numbers:
@@ -94,14 +97,12 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
         text = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
         record = query.state.documents.find_by_key(hit.document)
         if record is not None and numbers.issubset(find_reference_numbers(text)):
-            ordinals = range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))
-            chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
-            return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
+            return list(islice(record.chunk_ids(), _MAX_DOCUMENT_CHUNKS))
     return []
 
 
-def _rank_table_parts(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the chunks before and after the hits that continue a table of the hit: the nearest ``MAX_CHUNKS``."""
+def _list_table_parts(hits: Sequence[Hit], query: Query) -> list[int]:
+    """Return the ids of the chunks before and after the hits that continue a table of the hit."""
     state = query.state
     chunks: dict[int, None] = {}
     for hit in hits:
@@ -119,17 +120,14 @@ def _rank_table_parts(hits: Sequence[Hit], query: Query) -> Ranking:
                 nearest_line = lines_of_adjacent[-1 if ordinal < hit.ordinal else 0]
                 if nearest_line.startswith("|"):
                     chunks[chunk] = None
-    if not chunks:
-        return []
-    ids = np.array(list(chunks), np.uint64)
-    return best(state, ids, compute_cosines(state, ids, query.vector), MAX_CHUNKS)
+    return list(chunks)
 
 
-def _rank_latest_release(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Return the chunk with the heading of the latest version in a changelog, and the first chunk of the changelog.
+def _list_latest_release(hits: Sequence[Hit], query: Query) -> list[int]:
+    """Return the ids of the chunk with the latest version in a changelog, and of the first chunk of the changelog.
 
     The first chunk can name the product. The changelog is the first document of the hits that has headings with
-    versions and dates. The ranking is empty if there is none, or if the question does not ask for the latest version.
+    versions and dates. The list is empty if there is none, or if the question does not ask for the latest version.
     """
     if not asks_for_latest_release(query.question):
         return []
@@ -139,10 +137,9 @@ def _rank_latest_release(hits: Sequence[Hit], query: Query) -> Ranking:
         latest = None if record is None else find_latest_release(state.documents.get_sections(record.id))
         if record is None or latest is None:
             continue
-        ids = [record.get_chunk_id(ordinal) for ordinal in range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))]
+        ids = list(islice(record.chunk_ids(), _MAX_DOCUMENT_CHUNKS))
         index = bisect_right(ids, latest[0].start, key=lambda chunk: state.chunks.get(chunk).start) - 1
-        chunks = np.array(sorted({ids[0], ids[max(0, index)]}), np.uint64)
-        return best(state, chunks, compute_cosines(state, chunks, query.vector), len(chunks))
+        return sorted({ids[0], ids[max(0, index)]})
     return []
 
 
