@@ -86,6 +86,7 @@ _OTHER_DATABASE_HINTS = {
     "DELETE DOCUMENTS": "did you mean DELETE FROM documents WHERE?",
     "DELETE FROM *": "the other tables are derived from the documents; did you mean DELETE FROM documents WHERE?",
     "DETACH": _OTHER_STORE,
+    "DROP DOCUMENT": "did you mean DELETE DOCUMENT?",
     "DROP TABLE": f"{_FIXED}; DELETE FROM documents WHERE ... deletes documents",
     "DUMP": "did you mean EXPORT?",
     "END": "did you mean COMMIT?",
@@ -155,7 +156,10 @@ def _make_unexpected_error(
     names.sort(key=lambda name: (not name.isupper(), name))  # keywords first
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
-        return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
+        remedy = "; WHERE true selects all documents" if expected == {"WHERE"} else ""
+        return make_statement_error(
+            text, len(text.rstrip()), f"the statement ends too early; expected {expectation}{remedy}"
+        )
     hint = _find_other_database_hint(tokens, token)
     if "COPY" in expected:  # where COPY is valid, a statement begins
         reason = f"no statement begins with {shorten(token.text)}"

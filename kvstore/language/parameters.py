@@ -43,11 +43,14 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
         name = token.text[1:]
         has_colon = token.text[0] == ":"
         is_numbered = bool(name) and not has_colon  # ?1, which is not supported
+        if has_colon and text[token.start - 1 : token.start] == ":":  # key::text
+            raise make_statement_error(
+                text, token.start - 1, f"write CAST(value AS {shorten(name)}) instead of value::{shorten(name)}"
+            )
         if has_colon != is_named or is_numbered:
             remedy = "give the values as a mapping" if has_colon else f"write {':name' if is_named else '?'}"
-            raise make_statement_error(
-                text, token.start, f"{shorten(token.text)} does not match the kind of parameters; {remedy}"
-            )
+            problem = "is a numbered parameter" if is_numbered else "does not match the kind of parameters"
+            raise make_statement_error(text, token.start, f"{shorten(token.text)} {problem}; {remedy}")
         if isinstance(parameters, Mapping):
             if name not in parameters:
                 raise make_statement_error(text, token.start, f"no value was given for {shorten(token.text)}")

@@ -8,9 +8,10 @@ for SQLite. An unclosed or stray quote or parenthesis, or an invalid character, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from ..errors import StatementError
+from ..errors import StatementError, shorten
 from ..registry.sql_table import SqlValue
 from .diagnosis import make_statement_error
 from .literals import format_literal
@@ -20,6 +21,11 @@ from .tokens import Token, split_statements
 #: parentheses).
 _END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "WORDS", "AS"})
 
+_PARAMETER_REMEDY = "; write a parameter as ? or :name"
+#: What to write instead of a character that is not valid in a statement.
+_REMEDIES = {"$": _PARAMETER_REMEDY, "@": _PARAMETER_REMEDY, "{": "; write JSON in single quotes: '{\"year\": 2024}'"}
+#: A field or an element of a list in brackets, as in ``meta['year']`` and ``tags[0]``.
+_SUBSCRIPT_PATTERN = re.compile(r"\[(?:['\"].*|\d+)\]")
 
 #: For each token of a condition, its offset in the condition and its offset in the statement's text.
 OffsetMap = tuple[tuple[int, int], ...]
@@ -37,10 +43,17 @@ class ConditionError(StatementError):
 
 
 def check_token(text: str, token: Token) -> None:
-    """Raise StatementError for an unknown character, and for a string, quoted name or comment that is not closed."""
+    """Raise StatementError for an unknown character, and for a string, quoted name or comment that is not closed.
+
+    Also raise it for ``meta['year']``, because SQLite would read the brackets as quotes of an alias.
+    """
     if token.kind == "bad":
-        remedy = "; write a parameter as ? or :name" if token.text in ("$", "@") else ""
+        remedy = _REMEDIES.get(token.text, "")
         raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement{remedy}")
+    if _SUBSCRIPT_PATTERN.fullmatch(token.text):
+        raise make_statement_error(
+            text, token.start, f"brackets do not read a field or an element; write ->> {shorten(token.text[1:-1])}"
+        )
     if not token.is_closed:
         opening = "/*" if token.kind == "comment" else token.text[0]
         raise make_statement_error(text, token.start, f"the {opening} opened here is never closed")

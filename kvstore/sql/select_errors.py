@@ -25,11 +25,11 @@ _UNKNOWN_POSITION = None
 
 #: Words that a misspelled word of a query is compared with.
 _SQL_WORDS = (
-    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
-    "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS", "AND", "OR", "NOT",
-    "LIKE", "GLOB", "MATCH", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST",
-    "COLLATE",
-    "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
+    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "RIGHT", "FULL",
+    "INNER", "OUTER", "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS",
+    "AND", "OR", "NOT", "LIKE", "GLOB", "MATCH", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN",
+    "ELSE", "END", "CAST", "COLLATE", "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC",
+    "NULLS", "FIRST", "LAST", "VALUES",
 )  # fmt: skip
 
 _TOO_DEEP = "the expression is nested too deeply; use fewer parentheses, or IN with a list"
@@ -44,6 +44,32 @@ _REASONS_BY_MESSAGE = {
         "the query has more than 32,766 parameters; pass a JSON list as one parameter, and write "
         "IN (SELECT value FROM json_each(?))"
     ),
+}
+
+_LIMIT = "LIMIT n at the end of a query limits its rows"
+_NO_PATTERNS = "there are no regular expressions; use LIKE, GLOB or MATCH"
+_DATE_PART = "strftime('%Y', date) returns the year of a date"
+#: Words and functions of other databases, and the equivalent here.
+_OTHER_DATABASE_HINTS = {
+    "ARRAY_AGG": "json_group_array() returns values as a list",
+    "DATE_TRUNC": "date(date, 'start of month') truncates a date",
+    "EXTRACT": _DATE_PART,
+    "FETCH": _LIMIT,
+    "ILIKE": "LIKE ignores the case of ASCII letters",
+    "LEFT": "substr(text, 1, n) returns the first n characters",
+    "NOW": "datetime('now') returns the time in UTC",
+    "REGEXP": _NO_PATTERNS,
+    "REGEXP_MATCHES": _NO_PATTERNS,
+    "REGEXP_REPLACE": _NO_PATTERNS,
+    "RIGHT": "substr(text, -n) returns the last n characters",
+    "RLIKE": _NO_PATTERNS,
+    "SIMILAR": _NO_PATTERNS,
+    "TO_CHAR": _DATE_PART,
+    "TOP": _LIMIT,
+    "UNNEST": "json_each() returns the elements of a list as rows",
+    "YEAR": _DATE_PART,
+    "~": _NO_PATTERNS,
+    "~*": _NO_PATTERNS,
 }
 
 #: The beginning of a statement of kvstore where a query must have a table or a subquery.
@@ -159,13 +185,16 @@ def _explain_missing_column(name: str, text: str) -> str:
 def _suggest_word(unexpected_word: str, position: int | None, text: str) -> str:
     """Return a suggestion for the word ``unexpected_word``, which SQLite rejected, or else for the word before it.
 
-    ``unexpected_word`` is at ``position`` in ``text``, the query (None: at the end). Returns "" if both words are
-    correct or no SQL word is similar.
+    ``unexpected_word`` is at ``position`` in ``text``, the query (None: at the end). For a word of another database,
+    such as ILIKE, the suggestion is the equivalent. Returns "" if both words are correct or no SQL word is similar.
     """
     text_before = text if position is None else text[:position]
     preceding_match = re.search(r"(?P<word>[^\W\d]\w*)\s+$", text_before)  # the last word
     words = [unexpected_word] if preceding_match is None else [unexpected_word, preceding_match["word"]]
     for word in words:
+        hint = _OTHER_DATABASE_HINTS.get(word.upper())
+        if hint is not None and word.upper() not in _SQL_WORDS:
+            return f"; {hint}"
         suggestion = suggest(word, _SQL_WORDS)
         if suggestion and suggestion.lower() != word.lower():
             return f"; did you mean {suggestion}" + ("?" if word == unexpected_word else f" instead of {word}?")
@@ -173,7 +202,9 @@ def _suggest_word(unexpected_word: str, position: int | None, text: str) -> str:
 
 
 def _suggest_function(name: str) -> str:
-    """Return the remedy for an unknown function: the SQLite function with a similar name or, without one, advice."""
+    """Return the remedy for an unknown function: its equivalent, the SQLite function with a similar name, or advice."""
+    if hint := _OTHER_DATABASE_HINTS.get(name.upper()):
+        return hint
     functions = apsw.Connection(":memory:").execute("SELECT DISTINCT name FROM pragma_function_list")
     suggestion = suggest(name, (function for (function,) in functions))
     return f"did you mean {suggestion}?" if suggestion else "use the functions of SQLite"
