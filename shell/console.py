@@ -211,6 +211,8 @@ class Console:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
                 self.notify(cursor.message)
+            elif cursor.columns and not rows and self.is_interactive and self.mode in ("table", "box", "line"):
+                self.notify("0 rows")  # a result without rows may have no lines
             if cursor.kind in _SEARCH_STATEMENTS and not len(self.store) and not self.store.in_transaction:
                 self.notify("the store is empty; INGEST 'FOLDER' stores files (on the command line: kvstore ingest)")
             for problem in cursor.problems:
@@ -408,8 +410,8 @@ def _describe_mass_change(statement: str) -> str | None:
     from kvstore.language import iter_tokens
 
     words = [token.text.upper() for token in iter_tokens(statement) if token.kind not in ("space", "comment")]
-    if words[:2] == ["DELETE", "FROM"]:
-        return "deletes every document that satisfies the condition"
+    if words[:2] == ["DELETE", "FROM"]:  # without WHERE, it is an error
+        return "deletes every document that satisfies the condition" if "WHERE" in words else None
     if words[:2] != ["UPDATE", "DOCUMENTS"]:
         return None
     depth = 0  # of parentheses; a WHERE inside them belongs to a subquery

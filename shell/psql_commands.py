@@ -59,10 +59,7 @@ def find_equivalent(line: str) -> str | None:
     """
     word, _, argument = line.removeprefix("\\").rstrip("; ").partition(" ")
     command = EQUIVALENTS.get(word.rstrip("+S"))  # + and S are modifiers
-    argument = argument.strip()
-    if command is None or (command == ".quit" and argument):  # .quit takes no argument
-        return None
-    return f"{command} {argument}".rstrip()
+    return None if command is None else f"{command} {argument.strip()}".rstrip()
 
 
 def suggest_replacement(line: str) -> str:
