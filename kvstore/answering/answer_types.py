@@ -33,6 +33,7 @@ from .answer_forms import (
     VOLUME_UNITS,
     WEIGHT_UNITS,
 )
+from .question_form import AUXILIARIES
 from .question_names import PassageWords, QuestionName
 
 #: The function words that answer no question; "once" and "both" answer "how many".
@@ -75,7 +76,7 @@ _PRICES = (
     "|amount(?! of (?!money|cash)))"
 )
 _OTHER_QUESTION_WORD = r"\b(?:what|which|how|who|whom|whose|where|why)\b"
-_YES_NO_START = r"\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b"
+_YES_NO_START = rf"\W*(?:{AUXILIARIES})\b"
 _REPORTING_VERB = r"\b(?:know|say|says|tell|remember|sure)\b"
 
 #: The types with the patterns of their questions. The leftmost match decides, and of several there the first.
@@ -189,15 +190,16 @@ class AnswerType:
     words: frozenset[str]
     subject: frozenset[str] = frozenset()
 
-    def is_missing_in(self, text: str) -> bool:
+    def is_missing_in(self, text: str, labels: str = "") -> bool:
         """True if a text cannot answer: answers of this type have a form, such as digits, and the text lacks it.
 
-        Text of this form that is also in the question does not count. A time can also be an event ("after lunch"). In
-        the training data of the answer reader, 4 % of the right sentences about a time lack both, and 22 % of the
-        nearest sentences if the documents have no answer.
+        Text of this form that is also in the question does not count. A time can also be an event ("after lunch"), and
+        be in the ``labels`` of the text: its title, headings and file name. In the training data of the answer reader,
+        4 % of the right sentences about a time lack both, and 22 % of the nearest sentences if the documents have no
+        answer.
         """
         if self.name == "time":
-            return not self._has_new_match(TIME_OR_EVENT_PATTERN, text)
+            return not self._has_new_match(TIME_OR_EVENT_PATTERN, f"{labels} {text}")
         return self.name in _REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:

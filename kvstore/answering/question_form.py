@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 _ASKING_WORDS = "who|whom|whose|what|which|when|where|why|how"
 _PREPOSITIONS = "after|at|before|by|for|from|in|of|on|since|to|under|until|up to|with|within"
-_AUXILIARIES = (
-    "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would|(?:need|needs) to"
-)
+AUXILIARIES = "am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would"
+_AUXILIARIES = f"{AUXILIARIES}|(?:need|needs) to"
 _START = rf"(?:(?:{_PREPOSITIONS})\s+)?(?:{_ASKING_WORDS})\b(?!\s+to\b)"
 _START_PATTERN = compile_lazily(_START, re.IGNORECASE)
 _BOUNDARY_PATTERN = compile_lazily(
@@ -105,14 +104,11 @@ _OWNER_PATTERN = compile_lazily(r"(?P<owner>.+)['’]s?\s+[\w-]+")
 #: The minimum number of content words of a part that is asked alone.
 _MIN_CONTENT_WORDS = 2
 #: The start of a sentence that asks for yes or no.
-_YES_NO_PATTERN = compile_lazily(
-    r"\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|need|shall|should|was|were|will|would)\b",
-    re.IGNORECASE,
-)
+_YES_NO_PATTERN = compile_lazily(rf"\W*(?:{AUXILIARIES}|need)\b", re.IGNORECASE)
 #: The start of a sentence that asks. What follows an abbreviation ("Wisconsin v. Yoder") is not a sentence.
 _ASKING_PATTERN = compile_lazily(
-    r"\W*(?:(?:and|at|but|by|for|from|in|of|on|or|since|so|then|to|until|up|with) ){0,3}(?:who|whom|whose|what|which"
-    r"|when|where|why|how|am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b",
+    r"\W*(?:(?:and|at|but|by|for|from|in|of|on|or|since|so|then|to|until|up|with) ){0,3}"
+    rf"(?:{_ASKING_WORDS}|{AUXILIARIES})\b",
     re.IGNORECASE,
 )
 #: Words of a question that can refer to the sentence before it.

@@ -215,11 +215,10 @@ def read_passages(
     topic = find_topic(question)  # "parking" in "Tell me about parking"
     name = find_described_name(question)  # the name in "Who is Maria Jensen?"
     subject_terms = set(list_terms(topic or name or question, scorer.stem))
-    # The minimum logit of a snippet that opens a document about the subject.
-    opening_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
-    candidates = _read_candidates(
-        reader, question, windows, passages, scorer, rule_scores, subject_terms, opening_logit
-    )
+    openings = (window for window in windows if _opens_document_about(passages, window.position, subject_terms, scorer))
+    min_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
+    min_logits = {window.position: min_logit for window in openings}
+    candidates = _read_candidates(reader, question, windows, passages, scorer, rule_scores, min_logits)
     best = candidates[0]
     verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
     best_window = next(window for window in windows if window.position == best.position)
@@ -228,7 +227,6 @@ def read_passages(
     if context_text is not None:
         (context_output,) = reader.read(question, [context_text])
         logit_in_context = (best.logit + context_output.logit) / 2
-    opens_topic_document = _opens_document_about(passages, best.position, subject_terms, scorer)
     return ReaderResult(
         passages,
         candidates,
@@ -236,7 +234,7 @@ def read_passages(
         verdict,
         may_be_chain,
         logit_in_context,
-        lacks_topic_opening=topic is not None and not opens_topic_document,
+        lacks_topic_opening=topic is not None and best.position not in min_logits,
     )
 
 
@@ -247,14 +245,12 @@ def _read_candidates(
     passages: Sequence[Passage],
     scorer: SnippetScorer,
     rule_scores: SnippetScores,
-    subject_terms: set[str],
-    opening_logit: float,
+    min_logits: Mapping[SnippetPosition, float],
 ) -> list[AnswerCandidate]:
     """Run the answer reader on windows, and return them as candidates, best first.
 
-    ``rule_scores`` has the scores of their snippets by rules. ``subject_terms`` are the terms of the topic or name that
-    the question asks about. A snippet that opens a document about this subject has at least the logit
-    ``opening_logit``.
+    ``rule_scores`` has the scores of their snippets by rules. ``min_logits`` has the least logits of the snippets that
+    open a document about the subject of the question.
     """
     contrasts = find_contrasts(question)
     years = set(_ASKED_YEAR_PATTERN.findall(question))
@@ -265,8 +261,7 @@ def _read_candidates(
         covering_text = f"{window.text} {get_snippet(passages, window.position).cell_text}"
         if not passage.title:  # the file name can name the subject
             covering_text += f" {passage.document}"
-        opens_document = _opens_document_about(passages, window.position, subject_terms, scorer)
-        logit = max(output.logit, opening_logit) if opens_document else output.logit
+        logit = max(output.logit, min_logits.get(window.position, output.logit))
         rule_score = _compute_rule_score(window, windows, passages, rule_scores)
         cannot_answer = window.lacks_answer_type or window.is_ruled_out
         candidates.append(

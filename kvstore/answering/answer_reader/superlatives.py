@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ...text.name_words import MONTHS
 from ...text.patterns import compile_lazily
-from ...text.words import FUNCTION_WORDS, list_content_terms, list_terms
+from ...text.words import list_content_terms, list_content_words, list_terms
 from .cell_values import CURRENCIES, DATA, LENGTH, MAX_CELL, TIME, VOLUME, WEIGHT, parse_column
 from .quantities import CALENDAR_YEAR, CLOCK, DATE
 
@@ -117,15 +117,16 @@ _MEASURES_BY_WORD = {
 }
 #: Words before a superlative that asks for other rows than the extreme one: "the second cheapest", "two cheapest".
 _COUNT_WORDS = "second third fourth fifth next two three four five".split()
-#: A superlative, but not the "most" of "most of", nor that of "at most".
+#: A superlative with the two words after it, but not the "most" of "most of", nor that of "at most".
 _SUPERLATIVE_PATTERN = compile_lazily(
     rf"(?<![\w-]){''.join(f'(?<!{word} )' for word in ('at', *_COUNT_WORDS))}(?<!\d )(?<!\d\w\w )"
-    rf"(?:{'|'.join(sorted(_MEASURES_BY_WORD, key=len, reverse=True)).replace(' ', '[ -]')})"
-    r"(?![\w-])(?! of\b)",
+    rf"(?P<word>{'|'.join(sorted(_MEASURES_BY_WORD, key=len, reverse=True)).replace(' ', '[ -]')})"
+    r"(?![\w-])(?! of\b)(?P<after>(?: [^\W\d_]+){0,2})",
     re.IGNORECASE,
 )
 #: Words that compare the dates of the column that the verb next to them names ("bought first"), and True for the last.
-_ORDER_WORDS = {"first": False, "last": True}
+_ORDER_WORDS = {"first": ("date", False), "last": ("date", True)}
+_MEASURES_BY_WORD |= _ORDER_WORDS
 #: One of these words, but not "last year", "first name" or "the first two", with the words after it.
 _ORDER_PATTERN = compile_lazily(
     r"\b(?P<word>first|last)\b(?! (?:\d|few|two|three|four|five|half|quarter|times?|names?|aid"
@@ -133,8 +134,8 @@ _ORDER_PATTERN = compile_lazily(
     rf"|{'|'.join(MONTHS)}|\w+day)\b)(?P<after>(?: [^\W\d_]+){{0,5}})",
     re.IGNORECASE,
 )
-#: A word of the label of a table, and the two words after the superlative.
-_WORD_PATTERN, _NEXT_WORDS_PATTERN = compile_lazily(r"\w[\w-]*"), compile_lazily(r"(?: [^\W\d_]+){1,2}")
+#: A word of the label of a table.
+_WORD_PATTERN = compile_lazily(r"\w[\w-]*")
 #: A verb that names the measure of the superlative after it.
 _VERB_PATTERN = compile_lazily(rf"\b(?:{'|'.join(_MEASURE_WORDS)}) (?:the )?\Z", re.IGNORECASE)
 
@@ -221,46 +222,25 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     >>> superlative.text, superlative.measure, superlative.is_highest
     ('cheapest', 'price', False)
     """
-    match = _SUPERLATIVE_PATTERN.search(question)
+    match = _SUPERLATIVE_PATTERN.search(question) or _ORDER_PATTERN.search(question)
     if match is None:
-        return _find_order(question, stem)
+        return None
+    start, end = match.span("word")
+    text, next_words = match["word"], match["after"]
+    if text.lower() in _ORDER_WORDS:
+        next_words = f"{' '.join(question[:start].split()[-1:])} {next_words}"
     # "cheapest" measures the price; "highest" measures nothing by itself, but "highest price" does.
-    measure, is_highest = _MEASURES_BY_WORD[match[0].lower().replace("-", " ")]
-    other_words = f"{question[: match.start()]} {question[match.end() :]}"
+    measure, is_highest = _MEASURES_BY_WORD[text.lower().replace("-", " ")]
+    other_words = f"{question[:start]} {question[end:]}"
     if not measure:
         words = other_words.lower().replace("?", " ").split()
         measure = next((_MEASURE_WORDS[word] for word in words if word in _MEASURE_WORDS), "")
-    verb = _VERB_PATTERN.search(question, 0, match.start())
-    phrase = question[match.start() if verb is None else verb.start() : match.end()]
+    verb = _VERB_PATTERN.search(question, 0, start)
+    phrase = question[start if verb is None else verb.start() : end]
     names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(other_words))
-    next_words = _NEXT_WORDS_PATTERN.match(question, match.end())
-    next_terms = frozenset(
-        stem(word) for word in (next_words[0].lower().split() if next_words else ()) if word not in FUNCTION_WORDS
-    )
+    next_terms = frozenset(map(stem, list_content_words(next_words)))
     terms = frozenset(list_content_terms(other_words, stem))
-    return Superlative(match[0], phrase, measure, is_highest, terms, next_terms, names)
-
-
-def _find_order(question: str, stem: Callable[[str], str]) -> Superlative | None:
-    """Return "first" or "last" in a question as a superlative of dates, or None. ``stem`` maps a word to its stem."""
-    match = _ORDER_PATTERN.search(question)
-    if match is None:
-        return None
-    word = match["word"]
-    other_words = f"{question[: match.start('word')]} {question[match.end('word') :]}"
-    words_before = question[: match.start()].split()[-1:]
-    next_terms = frozenset(list_content_terms(" ".join([*words_before, match["after"]]), stem))
-    names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(other_words))
-    terms = frozenset(list_content_terms(other_words, stem))
-    return Superlative(
-        text=word,
-        phrase=word,
-        measure="date",
-        is_highest=_ORDER_WORDS[word.lower()],
-        terms=terms,
-        next_terms=next_terms,
-        names=names,
-    )
+    return Superlative(text, phrase, measure, is_highest, terms, next_terms, names)
 
 
 def mark_extremes(

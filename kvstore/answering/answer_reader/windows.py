@@ -239,13 +239,12 @@ class _CandidateEstimator:
         if snippet.cell_text and not (is_selected or self._has_asked_cell(snippet)):
             return True
         text = _render_with_block(passage.snippets, index)
-        text_with_labels = " ".join([passage.document, *passage.list_labels(index), text])
+        labels = " ".join([passage.document, *passage.list_labels(index)])
         if self._answer_type.name in FIXED_FORM_TYPES and self._name_words:
-            lower_text = text_with_labels.lower()
+            lower_text = f"{labels} {text}".lower()
             if not any(word in lower_text for word in self._name_words):
                 return True
-        # A date in the title or the name of the file can date a sentence.
-        return self._answer_type.is_missing_in(text_with_labels if self._answer_type.name == "time" else text)
+        return self._answer_type.is_missing_in(text, labels)
 
     def is_about_product(self, changes: Passage) -> bool:
         """True if a changelog is about the product whose latest version the question asks for, or if it names none.
