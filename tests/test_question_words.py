@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -416,6 +417,59 @@ def test_a_request_for_a_topic_and_a_question_for_a_duty_are_answered_in_italian
     assert not store.ask("Parlami dei cani").abstained
     answer = store.ask("Bisogna avere il casco?")
     assert not answer.abstained and answer.text.startswith("Il casco è obbligatorio")
+
+
+@pytest.fixture
+def italian_store(tmp_path: Path) -> Iterator[kvstore.Store]:
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": "italian"}) as store:
+        yield store
+
+
+def test_a_price_is_that_of_the_year_of_the_question(italian_store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "tariffe.md").write_text(
+        "# Tariffe del museo\n\n| Biglietto | 2025 | 2026 | Note |\n| --- | --- | --- | --- |\n| Intero | 8 | 9 | |\n"
+        "| Famiglia | 18 | 20 | due adulti |\n| Scuole | 2.5 | 3 | biglietto gratis per l'insegnante |\n"
+        "| Residenti | 4 | 4 | gratis la prima domenica |\n| Audioguida | 3 | 3 | gratis con il biglietto |\n",
+        encoding="utf-8",
+    )
+    italian_store.ingest(tmp_path / "tariffe.md")
+    italian_store.put("inventario", "Nel 2023 è stato comprato un termoigrometro.")
+    question = "Quanto costa il biglietto famiglia nel 2025?"
+    assert "Biglietto: Famiglia; 2025: 18" in italian_store.ask(question).text.partition("\n")[0]
+    assert italian_store.ask("Quanto costava il biglietto per due adulti nel 2023?").abstained
+
+
+def test_the_name_next_to_an_office_answers_who_holds_it(italian_store: kvstore.Store) -> None:
+    offices = "presidente Rosa Conti, tesoriere Anna Lippi."
+    italian_store.put(
+        "verbale",
+        "Amici del Museo di Lucca, assemblea di gennaio.\n\nIl bilancio è approvato.\n\n"
+        f"Nuove cariche: {offices}\n\nSostengono gli Amici del Museo: Ceramiche Vanni, Cantina Poggio.",
+    )
+    answer = italian_store.ask("Chi è il tesoriere degli Amici del Museo?")
+    assert answer.text.startswith(f"Nuove cariche: {offices}")
+
+
+def test_a_name_after_an_article_is_found_after_a_preposition(italian_store: kvstore.Store) -> None:
+    italian_store.put("foto", "Le fotografie sull’Arno sono di Rosa Conti.")
+    italian_store.put("sale", "Le fotografie delle sale sono di Carlo Neri.")
+    answer = italian_store.ask("Di chi sono le fotografie dell'Arno?")
+    assert not answer.abstained and "Rosa Conti" in answer.text.partition("\n")[0]
+    assert "No document mentions Etna." in italian_store.ask("Di chi sono le fotografie dell'Etna?").text
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "non_answer"),
+    [
+        ("Quanta umidità è ammessa?", "Al massimo il 50 %.", "5.2 L'umidità della sala è regolata."),
+        ("Quante casse arrivano?", "Ne arrivano 12.", "La cassa MC 0306 arriva dal 3 al 16 agosto."),
+        ("Quanto dura la visita?", "Dura due ore.", "Il museo è aperto dal 2024. Il mese migliore è agosto."),
+        ("Quanto dura la visita?", "Dura 40 minuti.", "Serve un secondo custode."),
+    ],
+)
+def test_the_numbers_of_clauses_codes_and_dates_are_no_amounts(question: str, answer: str, non_answer: str) -> None:
+    answer_type = detect_answer_type(question, "italian")
+    assert answer_type.is_present_in(answer) and not answer_type.is_present_in(non_answer)
 
 
 def test_a_german_store_is_summarized_in_german(tmp_path: Path) -> None:

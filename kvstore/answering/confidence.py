@@ -278,7 +278,7 @@ def estimate_confidence(
             question_language,
             texts=texts,
             passages=passages,
-            first_text=scored_passages.first_passage_text,
+            first_text=f"{scored_passages.first_passage_text}\n{scored_passages.first_paragraph}",
             names=question_terms.names if answer_type.name in _FIRST_PARAGRAPH_TYPES else (),
             function_words=function_words,
         )

@@ -23,8 +23,9 @@ from ..models.protocol import MULTILINGUAL_EMBEDDER
 from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence
 from ..text.blocks import to_plain_text
+from ..text.languages import capitalizes_nouns
 from ..text.patterns import compile_lazily, remove_long_runs
-from ..text.question_words import build_count_pattern, load_question_words
+from ..text.question_words import build_count_pattern, build_role_pattern, load_question_words
 from ..text.words import find_reference_numbers, list_terms, segment_words
 from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .answer_types import FIXED_FORM_TYPES, detect_answer_type
@@ -68,10 +69,10 @@ _WEIGHTS |= {"changelog": -3.0}
 #: Chosen on questions about private folders. A question in a document rarely answers one. If the question mentions a
 #: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
-#: In languages other than English: the text has other weekdays or months than the question, the number of the things
-#: that it asks to count ("5 DVD"), or a term of it and what nearly all answers have, such as an amount of money. Chosen
-#: on two folders in Spanish and French.
-_WEIGHTS |= {"date_mismatch": -4.0, "counted": 2.0, "fixed_form": 1.1}
+#: In languages other than English: the text has other weekdays or months than the question, the number or the name
+#: next to the noun that it asks for ("5 DVD", "Chair: Ann"), or a term of it and what nearly all answers have, such as
+#: an amount of money. Chosen on folders in Spanish, French and Italian.
+_WEIGHTS |= {"date_mismatch": -4.0, "counted": 3.0, "fixed_form": 1.1}
 #: A newer version of the same document, such as a policy of another year, has been retrieved too. A snippet is
 #: superseded if a snippet of the newer version, with its headings, has all its terms of the question.
 _WEIGHTS |= {"outdated": -2.0, "superseded": -4.0}
@@ -276,8 +277,11 @@ class _SnippetFeatures:
         vocabulary = load_question_words(scorer.language)  # None for English
         if vocabulary is not None:
             self._dates = find_date_words(question, scorer.language)
-            noun = vocabulary.find_counted_noun(question) if self.answer_type.name == "number" else None
-            self._counted_pattern = None if noun is None else build_count_pattern(noun)
+            noun = vocabulary.find_asked_noun(question, self.answer_type.name)
+            if noun is not None and self.answer_type.name == "number":
+                self._counted_pattern = build_count_pattern(noun)
+            elif noun is not None and self.answer_type.name == "person" and not capitalizes_nouns(scorer.language):
+                self._counted_pattern = build_role_pattern(noun)
 
     def compute(self, position: SnippetPosition) -> dict[str, float]:
         """Return the features of the snippet at a position, by name: the numbers whose weighted sum is its score.

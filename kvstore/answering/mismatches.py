@@ -35,6 +35,8 @@ _DECIMAL_PATTERN = compile_lazily(
 _ISO_DATE_PATTERN, _MARK_PATTERN = compile_lazily(r"\d{4}-\d\d(?:-\d\d)?"), compile_lazily("[-./]")
 #: A version with two numbers in a question; any other number with a point is an amount.
 _SHORT_VERSION_PATTERN = compile_lazily(r"\b(?:version|release) (\d+\.\d+)(?!\w|\.\d)", re.IGNORECASE)
+#: A field of a row that is named by its year: ``2025: 18``.
+_YEAR_FIELD_PATTERN = compile_lazily(r"(?<!\w)(?:19|20)\d\d: ")
 
 
 def is_section_missing(query: Query, language: str | None, hits: Sequence[Hit], context: Sequence[str]) -> bool:
@@ -105,7 +107,8 @@ def contradict_question(
     """True if passages have other dates than a question, only other numbers after its nouns, or its name elsewhere.
 
     ``language`` is that of the question. ``texts`` are the passages as text, and ``passages`` are their words. The
-    answer begins with the passage ``first_text``: if another passage has one of the ``names``, it must have it, too.
+    answer begins with ``first_text``, a passage with its first paragraph as displayed: if another passage has one of
+    the ``names``, it must have it, too.
     """
     first_passage = PassageWords(blank_decimals(first_text, question), passages[0].stem)
     return (
@@ -119,12 +122,14 @@ def contradict_question(
 
 
 def _has_other_date(question: str, language: str | None, first_text: str, texts: Sequence[str]) -> bool:
-    """True if ``first_text`` has other weekdays or months than a question, or if no text has a year of the question.
+    """True if ``first_text`` has other weekdays or months than a question, or if a year of the question is missing.
 
     ``language`` is that of the question. ``texts`` are all passages; the answer begins with the passage ``first_text``.
+    If that is a row with a value for each of several years, it must have the year; otherwise, any passage can have it.
     """
     dates = find_date_words(question, language)
-    if any(not has_year(year, texts) for year in dates.years):
+    year_texts = [first_text] if _YEAR_FIELD_PATTERN.search(first_text) else texts
+    if any(not has_year(year, year_texts) for year in dates.years):
         return True
     return bool(dates.weekdays or dates.months) and dates.is_contradicted_by(find_date_words(first_text, language))
 

@@ -347,10 +347,14 @@ class _NameBuilder:
         """Add a word to the current name, after the link words that precede it.
 
         ``opens_sentence`` is True if the word is the first of its sentence, and ``title`` is the title before the word
-        or empty; for later words of a name, both are ignored.
+        or empty; for later words of a name, both are ignored. A name does not begin with an elided article or
+        preposition (*l'Arno*, *dell'Arno*), because texts can have another one before it.
         """
         if not self._words:
             self._opens_sentence, self._title = opens_sentence, title
+            elided, _, rest = word.replace("’", "'").partition("'")
+            if rest and elided.islower() and elided in self._function_words:
+                word = rest
         self._words += [*self._link_words, word]
         self._link_words.clear()
 

@@ -65,7 +65,7 @@ _OTHERS: Mapping[str, str] = {
         l m n s t qu notre nos votre vos mon ma mes ton ta tes leurs lui eux dont donc car ni sans sous entre chez vers
         depuis après avant pendant jusqu lorsque lors puis encore très trop peu beaucoup ici là était étaient sera
         serait suis es sommes êtes soit cela ça celui celle ceux celles chaque autre autres parce lequel laquelle
-        lesquels lesquelles pouvons pouvez dois devons devez veux veut voulez faites
+        lesquels lesquelles pouvons pouvez dois devons devez veux veut voulez faites quelqu lorsqu puisqu
     """,
     "spanish": """
         qué quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo cuál cuáles hay tiene tienen tenía hace puede
@@ -82,6 +82,7 @@ _OTHERS: Mapping[str, str] = {
         nostra stato stata stati state fu furono può possono deve devono fa quello quella quelli quelle questi queste
         ogni tutto tutti tutta tutte molto poco già ancora dopo prima senza contro cui bisogna occorre posso puoi
         possiamo potete devo devi dobbiamo dovete abbiamo avete avere fare fanno faccio va vanno vorrei voglio vuole
+        dell nell sull dall quell qual dov cos quant tiene tengono vengono
     """,
     "portuguese": """
         do com quem quando quanto quantos quantas onde qual quais quê porquê porque tem têm tinha há foi foram era eram

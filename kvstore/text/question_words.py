@@ -36,12 +36,16 @@ _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:co
 #: The lower-case letters of Latin, Greek and Cyrillic script, such as *ż* and *ş*.
 _LOWER_CASE = "".join(filter(str.islower, map(chr, range(0x530))))
 #: A capitalized word that does not begin a sentence.
-_CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_{_LOWER_CASE}][\w'’.-]*\w"
+_CAPITAL = rf"(?=[^\W\d_])[^\W\d_{_LOWER_CASE}]"
+_CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w){_CAPITAL}[\w'’.-]*\w"
 _CURRENCIES = "[€£¥$₽₺]"
 #: Words between *million* and a currency.
 _CURRENCY_LINK = r"(?:d['’]|US-|(?:de|di|von) )?"
-#: A price without a currency, such as 49,00, unless a unit follows, and a share, which answers "how much of the pay".
-_BARE_PRICE = r"\d\s?%|(?<![\d.,])\d{1,3}(?:[. ]?\d{3})*(?:,\d\d|[.,][-–—])(?![\d.,]*\d)"
+#: A price without a currency, such as 49,00 or that of a year (*2025: 18*), unless a unit follows, and a share, which
+#: answers "how much of the pay".
+_BARE_PRICE = (
+    r"\d\s?%|(?<![\d.,])\d{1,3}(?:[. ]?\d{3})*(?:,\d\d|[.,][-–—])(?![\d.,]*\d)|(?<!\w)20\d\d: \d++(?![.,:/-]\d{3,}|:)"
+)
 _AFTER_MEASURE = r"\s?(?:[%°]|[ckm]?[mglt]²?(?!\w)|kilo|met|lit|gram|mil|mio|mrd)"
 #: The end of the name of a column or field with its unit, and a number in it: *Dauer (Wochen): 3*.
 _FIELD_END = r"[^:;.\d]{0,12}: ?[^\w:;\s]?\d"
@@ -52,6 +56,8 @@ _DIGITAL_TIME = (
 )
 #: A year, but not a round number such as 1900, and the years, months and days of Chinese and Japanese.
 _YEAR = r"(?<![\d.,])(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d)|\d{1,4}\s?[年月日]"
+#: The number of a clause that begins a line (*5.1 Prices*), and a number after capitals: *MC 0306*, *AU-77/26*.
+_CODE = r"(?m:^)[^\w\n]{0,8}\d{1,2}(?:\.\d{1,2})+\.?\s(?!\d)|(?-i:\b[A-Z]{2,}[ -]?\d[\d/.-]*)"
 _LETTERS_PATTERN = compile_lazily(r"[^\W\d_]+")
 _CLAUSE_END_PATTERN = compile_lazily(r"[.?!;:,]")
 #: The end of a text before a word that continues its clause; at most two characters.
@@ -99,7 +105,7 @@ class QuestionVocabulary(NamedTuple):
     ``patterns`` match its question words, and ``patterns_without_accents`` those for questions that are typed without
     accents (None if they are the same). ``forms`` are the patterns of answers by kind; an answer of a kind without a
     form is not recognized in texts. ``label`` matches a number that is a name, as in *Article 7*, and ``date`` one that
-    is part of a date.
+    is part of a date, or of a code such as *MC 0306*.
     """
 
     patterns: _QuestionPatterns
@@ -141,16 +147,16 @@ class QuestionVocabulary(NamedTuple):
             question = f"{question[: match.start()]} {question[match.end() :]}"
         return question
 
-    def find_counted_noun(self, question: str) -> str | None:
-        """Return the noun that follows "how many" in a question, in lower case, or None if it asks for no number.
+    def find_asked_noun(self, question: str, kind: str) -> str | None:
+        """Return the noun after "how many" or "who is" in a question, in lower case; None if it asks for no ``kind``.
 
-        >>> load_question_words("french").find_counted_noun("Combien y a-t-il de places dans la salle ?")
+        >>> load_question_words("french").find_asked_noun("Combien y a-t-il de places dans la salle ?", "number")
         'places'
         """
         lower = _to_lower_same_length(question)
         patterns = self._select_patterns(lower)
         for match in patterns.iter_matches(patterns.interrogatives, lower):
-            if match.lastgroup is not None and patterns.kinds[match.lastgroup] == "number":
+            if match.lastgroup is not None and patterns.kinds[match.lastgroup] == kind:
                 words = _LETTERS_PATTERN.findall(_CLAUSE_END_PATTERN.split(lower[match.end() :], 1)[0])
                 return next((word for word in words if fold_text(word) not in self.function_words), None)
         return None
@@ -183,9 +189,23 @@ def build_count_pattern(noun: str) -> re.Pattern[str]:
     >>> [bool(build_count_pattern("élèves").search(text)) for text in ("25 jeunes élèves", "Les élèves ont 25 livres")]
     [True, False]
     """
-    # Without the ending of a long word, so that other cases and numbers match.
-    start = noun[: max(min(len(noun), 4), len(noun) - 2)]
-    return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{re.escape(start)}\w{{0,4}}(?!\w)", re.IGNORECASE)
+    return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{_escape_forms(noun)}", re.IGNORECASE)
+
+
+def build_role_pattern(noun: str) -> re.Pattern[str]:
+    """Return a pattern for a form of the noun next to a name: *tesorera: Ana Gil*, *Ana Gil (tesorera)*.
+
+    >>> pattern = build_role_pattern("tesorera")
+    >>> [bool(pattern.search(text)) for text in ("Tesorera: Ana Gil", "Ana Gil, tesorera", "la tesorera de Lugo")]
+    [True, True, False]
+    """
+    role, name = f"(?i:{_escape_forms(noun)})", rf"{_CAPITAL}[\w'’.-]*\w"
+    return re.compile(rf"(?<!\w){role}[,:]?[^\S\n]{name}|{name}[^\S\n]{name},?[^\S\n]\(?{role}")
+
+
+def _escape_forms(noun: str) -> str:
+    """Return a regular expression for the forms of a noun: other cases and numbers, which end in other letters."""
+    return rf"{re.escape(noun[: max(min(len(noun), 4), len(noun) - 2)])}\w{{0,4}}(?!\w)"
 
 
 def _to_lower_same_length(text: str) -> str:
@@ -228,7 +248,8 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
         forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
         label=compile_lazily(rf"(?:{labels}) ?\d[\d.,/-]*|§+ ?\d+", re.IGNORECASE),
         date=compile_lazily(
-            rf"(?:\b\d{{1,2}}[.º°]?\s(?:de\s)?)?(?:{months})(?:\s\d{{1,2}}(?![\d.,]*\d))?|{_YEAR}|{_DIGITAL_TIME}",
+            rf"(?:(?:\b\d{{1,2}}[.º°]?\s?(?:[-–]\s?|[^\W\d_]{{1,3}}\s))?\b\d{{1,2}}[.º°]?\s(?:de\s)?)?(?:{months})"
+            rf"(?:\s\d{{1,2}}(?![\d.,]*\d))?|{_YEAR}|{_DIGITAL_TIME}|{_CODE}",
             re.IGNORECASE,
         ),
         function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
@@ -382,7 +403,8 @@ def _build_answer_patterns(
     ``has_spaces`` is True if the language separates words by spaces, and ``capitalizes_names`` if it capitalizes names
     and no other words inside a sentence.
     """
-    number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|{_build_alternation(answers['numbers'], has_spaces)})"
+    # The mark after a long number ends its sentence; after a short one, it can be that of an ordinal.
+    number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+(?<!\d\d\d[.,])|{_build_alternation(answers['numbers'], has_spaces)})"
     units, currencies, shares = (
         _build_alternation(answers[name], has_spaces) for name in ("units", "currencies", "shares")
     )
