@@ -620,6 +620,39 @@ def test_a_document_key_with_a_line_break_has_a_page(tmp_path: Path) -> None:
         followed.close()
 
 
+def test_long_titles_and_names_are_cut(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.application import make_explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    title, name = "Title" * 1000, "Name" * 100
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"language": "rules"}) as store:
+        store.put("tea", "Tea is made from leaves. Ann Lee wrote it.", title=title)
+        store.put_edge(name, "root")
+        store.create_index("communities")
+    followed = FollowedStore(tmp_path / "s")
+    client = make_client(make_explorer(followed, token=TOKEN, port=PORT))
+    client.get("/", params={"token": TOKEN})
+    for url in ("/", "/documents", "/doc/tea", "/ask?q=tea", "/compare?q=tea", "/names", f"/entity/{name}"):
+        page = client.get(url).text
+        assert re.search(r"(?:Title|Name){10,40}\w*…", page), url
+        shown_text = re.sub(r"<title>.*?</title>|<script.*?</script>|<[^>]*>", "", page, flags=re.DOTALL)
+        assert not re.search(r"(?:Title|Name){41}", shown_text), url
+    assert "The index contains no communities." in client.get("/communities").text
+    assert "No communities match." in client.get("/communities?q=tea").text
+    followed.close()
+
+
+def test_clusters_of_a_small_vocabulary_have_labels() -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.map_labels import label_clusters
+
+    forms = [[("", f"{place} needs a new {thing}.")] * 4 for place, thing in (("Oslo", "pump"), ("Rome", "crane"))]
+    labels = label_clusters(forms)
+    assert "Oslo" in labels[0] and "Rome" in labels[1], "every word is in half of the chunks"
+    assert label_clusters([[("", "x" * 500)] * 3]) == ["other"], "a label is short"
+
+
 def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     from kvstore.integrations.explore.application import make_explorer

@@ -64,10 +64,11 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
         weights = {
             term: _compute_weight(term, count, counts.headings[term], totals[term], len(chunks), num_chunks)
             for term, count in counts.texts.items()
-            if count >= min_count
-            and common_words.isdisjoint(term.split())
-            and _can_be_label(term, spelling_by_term[term], totals)
+            if count >= min_count and _can_be_label(term, spelling_by_term[term], totals)
         }
+        # Texts with a small vocabulary, such as forms, may have only common words.
+        specific_weights = {term: weight for term, weight in weights.items() if common_words.isdisjoint(term.split())}
+        weights = specific_weights or weights
         labels.append(" · ".join(spelling_by_term[term] for term in _choose_terms(weights)))
     return _make_unique(labels)
 
@@ -146,10 +147,11 @@ def _find_terms(heading: str, text: str) -> _ChunkTerms:
     for line in _NO_PROSE_PATTERN.sub(" ", text).splitlines():
         words = _WORD_PATTERN.findall(line)
         for word in words:
-            if len(word) >= _MIN_WORD_CHARS:
+            if _MIN_WORD_CHARS <= len(word) <= _MAX_TERM_CHARS:
                 terms.setdefault(word.casefold(), word)
         for first, second in pairwise(words):
-            if f"{first} {second}" in line and min(len(first), len(second)) >= _MIN_WORD_CHARS:
+            is_term = min(len(first), len(second)) >= _MIN_WORD_CHARS and len(first) + len(second) < _MAX_TERM_CHARS
+            if is_term and f"{first} {second}" in line:
                 terms.setdefault(f"{first.casefold()} {second.casefold()}", f"{first} {second}")
     # A single word of a title is a term of the heading only if the text has it, too.
     heading_words = {word for term in heading_terms for word in term.split()}

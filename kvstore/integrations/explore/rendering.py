@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...arguments import format_count
+from ...errors import shorten
 from ...extensions.extras import import_extra
 from .urls import build_document_url, build_entity_url, build_page_url, build_path, build_spans_url, build_tree_url
 
@@ -26,6 +27,8 @@ from .markdown_view import render_markdown  # noqa: E402
 
 #: The folder of static files.
 STATIC = Path(__file__).parent / "static"
+#: The maximum number of characters of a title, key or name that is shown.
+_MAX_TITLE_CHARS = 160
 #: The seconds of each unit of a relative time, and the seconds in a week, from which on times are shown as dates.
 _TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 _MAX_RELATIVE_SECONDS = 7 * 86_400
@@ -60,6 +63,7 @@ def _make_environment() -> Any:
     }
     environment.filters |= {
         "excerpt": make_excerpt,
+        "short": partial(shorten, length=_MAX_TITLE_CHARS),
         "split_heading": split_heading,
         "strip_markdown": strip_markdown,
         "markdown": render_markdown,
