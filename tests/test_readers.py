@@ -998,6 +998,22 @@ def test_pdf_tables_of_two_columns_have_a_line_for_each_row() -> None:
     )
 
 
+def test_pdf_cells_can_almost_touch_the_next_column() -> None:
+    """A browser makes a column hardly wider than its longest cell; a word space of the font has 2.78 points."""
+    rows = (
+        ("Subject", "2017", "2024"),
+        ("Notice to give up a plot", "three months", "one month"),
+        ("Hens", "six", "eight"),
+    )
+    starts = (60, 168, 230)  # the longest cell of the first column ends 4 points before the second
+    cells = [(x, 700 - 18 * row, text) for row, texts in enumerate(rows) for x, text in zip(starts, texts, strict=True)]
+    assert read_one(make_pdf([make_page_content(*cells)]), "a.pdf").text == (
+        "Subject                    2017           2024\n"
+        "Notice to give up a plot   three months   one month\n"
+        "Hens                       six            eight\n"
+    )
+
+
 def test_pdf_lists_and_contents_are_no_tables() -> None:
     rows = [(x, 700 - 12 * row, text) for row, texts in enumerate((("Rope", "3"), ("Sails", "5"), ("Tar", "9")))
             for x, text in zip((60, 200), texts, strict=True)]  # fmt: skip
@@ -1270,6 +1286,20 @@ def test_docx_forms_have_a_row_for_each_label() -> None:
     assert read_one(make_form(entries, lambda row, column: column == 0), "a.docx").text == text
     with_colons = make_form([[f"{label}:", value] for label, value in entries], lambda row, column: False)
     assert read_one(with_colons, "a.docx").text.replace(":", "") == text.replace(":", "")
+
+
+def test_docx_groups_of_columns_are_named_in_each_column() -> None:
+    import docx
+
+    word = docx.Document()
+    table = word.add_table(4, 4)
+    rows = ("Season|Income||Seats", "|2024|2025|", "Matinées|£3,930|£3,275|120", "Galas|£900|£950|80")
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts.split("|")):
+            table.cell(row, column).text = text
+    for first, last in (((0, 1), (0, 2)), ((0, 0), (1, 0)), ((0, 3), (1, 3))):
+        table.cell(*first).merge(table.cell(*last))
+    assert "| Season | Income / 2024 | Income / 2025 | Seats |\n" in read_one(save_docx(word), "a.docx").text
 
 
 def test_docx_tables_with_a_header_are_no_forms() -> None:

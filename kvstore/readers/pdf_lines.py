@@ -38,7 +38,7 @@ _MIN_COLUMN_CHARACTERS = 25
 #: The minimum gap between two cells of a row, in letter heights. The spaces of justified words are narrower.
 _MIN_CELL_GAP = 1.15
 #: The minimum gap that can separate two cells if other lines have a cell at the same position, in letter heights.
-_MIN_INNER_GAP = 0.6
+_MIN_INNER_GAP = 0.35
 #: The maximum distance of a blank line from the line above it, in letter heights.
 _MAX_BLANK_HEIGHT = 6
 #: The difference between the numbers of letters of a shown and a reported text from which their ends do not match.

@@ -42,6 +42,7 @@ from .raw_document import (
     ReadOptions,
     clean_property_title,
 )
+from .titled_tables import join_header_rows
 from .xml_tree import parse_xml
 
 _Slide = TypeVar("_Slide")
@@ -211,7 +212,10 @@ def _build_table_blocks(table: Any) -> list[MarkdownBlock]:
                 text = rows[-1][column]
                 texts[column] = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
         rows.append(texts)
-    return [make_table(rows[0], rows[1:])] if any(map(any, rows)) else []
+    if not any(map(any, rows)):
+        return []
+    header, *other_rows = join_header_rows(rows)
+    return [make_table(header, other_rows)]
 
 
 def _get_text_line(shape: Any) -> str:

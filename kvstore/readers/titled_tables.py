@@ -28,11 +28,40 @@ def make_titled_table(
     """
     titles = filter(None, (" ".join("".join(cells).split()) for cells in rows[:num_titles]))
     blocks = [make_paragraph(title) for title in titles]
-    other_rows = rows[num_titles:]
+    other_rows = join_header_rows(rows[num_titles:])
     if _is_form(other_rows) if is_form is None else is_form:
         pairs = [pair for cells in other_rows for pair in _pair_cells(cells) if any(pair)]
         return [*blocks, make_table([], pairs)]
     return [*blocks, make_table(other_rows[0], other_rows[1:])] if other_rows else blocks
+
+
+def join_header_rows(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Return the rows of a table, with a header of two rows joined: ``Income`` above ``2025`` as ``Income / 2025``.
+
+    The first row then has a group of columns: a text and empty cells to its right, where a merged cell continues. The
+    second row names each column of a group. Any other column is named in only one of the rows, or by a merged cell.
+
+    >>> join_header_rows([["Season", "Income", ""], ["", "2024", "2025"], ["Matinées", "£3", "£4"]])[0]
+    ['Season', 'Income / 2024', 'Income / 2025']
+    """
+    if len(rows) < 3:
+        return rows
+    header: list[str] = []
+    num_grouped, group = 0, ""
+    columns = list(zip_longest(*rows[:2], fillvalue=""))
+    for column, (text, name) in enumerate(columns):
+        begins_group = text and column + 1 < len(columns) and not columns[column + 1][0]
+        group = text if text else group
+        if begins_group or (group and not text):
+            if not name:
+                return rows
+            header.append(f"{group} / {name}")
+            num_grouped += 1
+        elif name not in ("", text) and (text or _DIGIT_PATTERN.search(name)):
+            return rows
+        else:
+            header.append(text or name)
+    return [header, *rows[2:]] if 0 < num_grouped < len(header) else rows
 
 
 def _is_form(rows: Sequence[Sequence[str]]) -> bool:
