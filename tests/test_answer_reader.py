@@ -509,6 +509,9 @@ def test_a_missing_reader_is_reported_once(
         ("What size is the mattress?", "A queen mattress.", False),
         ("When was the dog sold?", "The dog was sold to a farmer.", True),
         ("When was the dog sold?", "The dog was sold after the summer.", False),
+        ("When do the fireworks start?", "Gates 5.30 pm, fireworks 7 pm.", False),
+        ("When is the show?", "Show: Sat 6 Sept", False),
+        ("When do the fireworks start?", "Fireworks: 7 pumps", True),
         ("On which day is the lesson?", "The lessons are on Tuesdays.", False),
     ],
 )

@@ -55,6 +55,10 @@ def test_the_names_of_columns_are_repeated_in_each_row() -> None:
 
     prices = "Boat     Crew   Fee a day\nDinghy   1      12.50\nCutter   4      80.00"
     assert split_table(prices) == ["Boat: Dinghy; Crew: 1; Fee a day: 12.50", "Boat: Cutter; Crew: 4; Fee a day: 80.00"]
+    fees = "Service   2023/24   2024/25\nGrave     £430      £455\nPermit    none      free"
+    assert split_table(fees)[1] == "Service: Permit; 2023/24: none; 2024/25: free"
+    held = "Show    2023      2024\nFair    May 2023  May 2024\nRegatta  none     June 2024"
+    assert split_table(held)[0] == "Show: 2023; 2024", "the cells have years too"
     hours = "Monday    closed   closed\nTuesday   9-12     14-18\nFriday    9-12     14-20"
     assert split_table(hours) == ["Monday: closed; closed", "Tuesday: 9-12; 14-18", "Friday: 9-12; 14-20"]
     staff = "Ann Lee   Chief   None\nBo Ray    Cook    room 12\nCy Day    Guard   room 14"

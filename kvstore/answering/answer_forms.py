@@ -13,6 +13,9 @@ from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily
 
 _MONTHS = "|".join(MONTHS)
+#: A date with an abbreviated month, such as "6 Sept", "Jul. 14" or "12-Oct".
+_SHORT_MONTHS = "(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+_SHORT_DATE = rf"\b\d{{1,2}}(?:st|nd|rd|th)?[ -]{_SHORT_MONTHS}\b|\b{_SHORT_MONTHS}\.? \d{{1,2}}(?![\d:.])"
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _NUMBERS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|"
@@ -72,7 +75,7 @@ ANSWER_FORMS = {
     "time": compile_lazily(
         rf"\b(?:1\d|20)\d\ds?\b|\b(?:(?:{_MONTHS}) \d{{1,2}}|{_MONTHS}|{_DAYS}|century|years?|noon|midnight)\b"
         r"|\b\d{1,2}:\d\d\b"
-        r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2} ?[ap]\.?m\b|\b\d{1,2}[./]\d{1,2}[./]\d"
+        rf"|\b\d{{1,2}}(?:st|nd|rd|th)\b|\b\d{{1,2}} ?[ap]\.?m\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d|{_SHORT_DATE}"
         rf"|{_AMOUNT} (?:{TIME_UNITS})\b",
         re.IGNORECASE,
     ),
@@ -166,7 +169,8 @@ ANSWER_FORMS = {
 TIME_OR_EVENT_PATTERN = compile_lazily(
     rf"\b(?:(?:{_MONTHS})\.? \d{{1,2}}|\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})|{_MONTHS}|{_DAYS})s?\b"
     rf"|\b(?:{TIME_UNITS})\b"
-    r"|\b\d{3,4}s?\b|['’]\d\ds?\b|\b\d{1,2}:\d\d\b|\b\d{1,2}(?:st|nd|rd|th|[ap]\.?m)\b|\b\d{1,2}[./]\d{1,2}[./]\d"
+    r"|\b\d{3,4}s?\b|['’]\d\ds?\b|\b\d{1,2}:\d\d\b|\b\d{1,2}(?:st|nd|rd|th| ?[ap]\.?m)\b"
+    rf"|\b\d{{1,2}}[./]\d{{1,2}}[./]\d|{_SHORT_DATE}"
     r"|\b(?:bce?|ad|ce|noon|midnight|today|tomorrow|yesterday|tonight|now|currently|recently|immediately|eventually|once"
     r"|soon|later|early|late|never|always|annually|daily|weekly|monthly|yearly|twenties|thirties|forties|fifties|sixties"
     r"|seventies|eighties|nineties|weekends?|spring|summer|autumn|winter|fall|christmas|easter|mornings?|afternoons?"

@@ -43,6 +43,7 @@ _MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
 #: The marks for a missing number in a cell, and the form of a person's name.
 _MISSING_NUMBER_PATTERN = compile_lazily(r"[-\u2013\u2014.?]+|none|nil|n/?a|free|closed|unknown|tb[acd]", re.IGNORECASE)
 _PERSON_PATTERN = compile_lazily(r"(?:[A-Z][\w'’.-]* ){1,3}[A-Z][\w'’-]*")
+_YEAR_PATTERN = compile_lazily(r"(?<![\d.,])(?:19|20)\d\d(?![\d.,])")
 _WEEKDAY_PATTERN = compile_lazily(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b", re.IGNORECASE)
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
 _MAX_NOTE_LINE = 60
@@ -142,10 +143,11 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """True if the first of the ``rows`` of cells has the names of the columns.
 
-    At least one column must have a name without a digit above cells that all have one. All rows must have the same
-    number of cells; there must be at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have
-    no header if the first one begins with a weekday, or if the first column lists persons. If the first cell is
-    capitalized, no other cell of the header may begin in lower case.
+    At least one column must have a name without a digit above cells that all have one, or two columns must be named
+    by years ("2023/24"), and no other row may have a year. All rows must have the same number of cells; there must be
+    at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header if the first one
+    begins with a weekday, or if the first column lists persons. If the first cell is capitalized, no other cell of the
+    header may begin in lower case.
     """
     if len(rows) < _MIN_HEADED_ROWS:
         return False
@@ -157,6 +159,9 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
         return False  # the first row is an entry, like the other rows
     if first_name[:1].isupper() and any(name[:1].islower() for name in names):
         return False
+    years_per_row = [sum(_YEAR_PATTERN.search(cell) is not None for cell in row) for row in rows]
+    if years_per_row[0] > 1 and not any(years_per_row[1:]):
+        return True
     return any(_is_named_number_column(name, cells) for name, *cells in zip(*rows, strict=True))
 
 
