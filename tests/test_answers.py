@@ -1049,6 +1049,9 @@ Fees are due in January.
         ("Summarize section 4.1", "The tenant pays a deposit of two rents. It earns no interest."),
         ("What is in appendix A?", "Each tenant gets two keys."),
         ("What does clause 4.2 let the landlord do?", "The landlord returns the deposit within 30 days. Damage"),
+        ("What does byelaw 2.1 say?", "Applicants need two sponsors. The board decides within a month."),
+        ("What does standing order 5.1(b) say?", "(b) the doors, except for: (i) locks; (ii) hinges; and"),
+        ("Which byelaw of the statutes covers fees?", "3. Fees: Fees are due in January."),
         ("What does point 5.1(b) say?", "(b) the doors, except for: (i) locks; (ii) hinges; and"),
         (
             "What does clause 5.1 (b)(ii) of the lease require?",
@@ -1147,6 +1150,7 @@ FILM = "The second part of the film is set in Rome. The clause I signed gives th
         "What does clause 4 of the statutes say?",
         "Under clause 14, who pays the deposit?",
         "What does article 30 say?",
+        "What does regulation 30 say?",
         "What does appendix C contain?",
         "What does appendix 2 say?",
         "What happens in chapter 4?",

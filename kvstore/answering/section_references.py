@@ -22,6 +22,7 @@ from ..text.words import FUNCTION_WORDS, segment_words
 #: The words before the number of a section.
 _SECTION_WORDS = (
     "section|subsection|sec|clause|subclause|article|art|paragraph|chapter|appendix|annex|schedule|rule|part|point|item"
+    "|byelaw|bylaw|by-law|standing order|regulation|condition"
     "|step|abschnitt|artikel|kapitel|paragraf|absatz|ziffer|klausel|anhang|anlage|punkt|schritt"
     "|chapitre|annexe|clausule|paragraphe|étape"
     "|sección|artículo|capítulo|cláusula|anexo|punto|paso|sezione|articolo|capitolo|clausola|allegato|seção|artigo|ponto"
@@ -119,7 +120,8 @@ _REQUEST_WORDS = frozenset(
 )
 #: A question for the section about something.
 _TOPIC_PATTERN = compile_lazily(
-    r"\W*(?:in )?(?:which|what)\s+(?:section|clause|article|paragraph|chapter|appendix|annex|schedule)s?\b.*\b"
+    r"\W*(?:in )?(?:which|what)\s+(?:section|clause|article|paragraph|chapter|appendix|annex|schedule|byelaw|bylaw"
+    r"|by-law|standing order|regulation)s?\b.*\b"
     r"(?:about|address(?:es)?|contains?|covers?|deals?|defines?|describes?|discuss(?:es)?|explains?|governs?|mentions?"
     r"|regulates?|specif(?:y|ies)|described|defined|explained|regulated|covered|mentioned|find)\b"
     r"|\W*(?:in\s+)?welche[nmrs]?\s+(?:paragra(?:f|ph)(?:en)?|artikel|abschnitt|absatz|kapitel|klausel|ziffer)\b"
