@@ -323,6 +323,22 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
     assert harbor.ask("Where does the keeper live?").parts == ()
 
 
+def test_the_second_part_of_a_question_can_omit_its_subject(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put(
+            "meters",
+            "Malene wants to replace the old meter. She will compare the Ostermann D5 and the Lyra DX-2 by the end of "
+            "May. The budget is 110,000 crowns.",
+            title="Density meter",
+        )
+        for thing in "pump scale fridge boiler mill kettle filter press tank hose valve".split():
+            store.put(thing, f"There is money for the {thing}: the {thing} may cost up to 3,000 crowns. Ada buys it.")
+        answer = store.ask("Which two meters will Malene compare, and how much money is there for it?")
+        assert [part.span and part.span.text for part in answer.parts][1] == "110,000 crowns", answer.text
+        partial = store.ask("Which two meters will Malene compare, and who won the World Cup?")
+        assert [part.citation for part in partial.parts] == [1, None]
+
+
 def test_a_question_for_two_dates_is_answered_for_each(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         for month, amount in (("March", "1,370"), ("April", "1,275"), ("May", "1,190")):

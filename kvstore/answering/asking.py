@@ -124,7 +124,7 @@ class Asker:
                 self._request_segments(query)
             evidence = self._retrieve_for_answer(strategy, query, clauses)
             if language_model is None and not evidence.is_overview:
-                answer = self._answer_parts(question, evidence, clauses)
+                answer = self._answer_parts(query, evidence, clauses)
                 if answer is not None:
                     return evidence, yield_nothing(answer)
             scored_passages, reader_result = self._read_evidence(query, evidence, clauses)
@@ -382,16 +382,18 @@ class Asker:
         has_vectors_of_meaning = not query.state.settings.embedder.startswith(("hashing", "none:"))
         return bool(hits) and has_only_chunks and is_english and has_vectors_of_meaning
 
-    def _answer_parts(self, question: str, evidence: Evidence, clauses: Clauses) -> Answer | None:
+    def _answer_parts(self, query: Query, evidence: Evidence, clauses: Clauses) -> Answer | None:
         """Return an answer with a paragraph for each part of a question ("Who approves it, and by when?").
 
-        A part without an answer gets a note instead. The confidence is the lowest of the answered parts. ``evidence``
-        is the evidence for the whole question. Returns None if the question has one part, if no part has an answer, or
-        if the answer reader (a neural network) cannot read the passages of a part.
+        A part without an answer gets a note instead. The confidence is the lowest of the answered parts. ``query`` and
+        ``evidence`` are those of the whole question. A later part can omit its subject ("When is the fair, and what do
+        adults pay?"), so it is also searched in the document that answers the first one. Returns None if the question
+        has one part, if no part has an answer, or if the answer reader (a neural network) cannot read the passages of a
+        part.
         """
         from .question_form import complete_part, is_yes_no_question, split_question
 
-        texts = split_question(question)
+        texts = split_question(query.question)
         if len(texts) == 1:
             return None
         from .answer import make_extractive_answer
@@ -401,9 +403,14 @@ class Asker:
         confidences: list[Confidence] = []
         threshold = self.get_session().least_confidence
         for text in texts:
-            first_answer = parts[0].reader_result.best.answer if parts and confidences[0].value >= threshold else ""
+            is_first_answered = bool(parts) and confidences[0].value >= threshold
+            first_answer = parts[0].reader_result.best.answer if is_first_answered else ""
             part_question = complete_part(text, texts[0], first_answer) if parts else text
             reading = self._read_part(text, part_question, clauses)
+            is_answered = reading is None or reading[1].value >= threshold
+            if is_first_answered and not is_answered and clauses.get("where") is None:
+                in_document: Clauses = {**clauses, "where": "key = ?", "parameters": (parts[0].document,)}
+                reading = self._read_part(text, text, in_document, whole_query=query) or reading
             if reading is None:
                 return None
             part, confidence = reading
@@ -420,10 +427,13 @@ class Asker:
             answered[index] |= is_answered_elsewhere and not confidence.unknown
         return make_extractive_answer(extract_part_answers(parts, answered), evidence, lowest_confidence)
 
-    def _read_part(self, text: str, question: str, clauses: Clauses) -> tuple[PartResult, Confidence] | None:
+    def _read_part(
+        self, text: str, question: str, clauses: Clauses, whole_query: Query | None = None
+    ) -> tuple[PartResult, Confidence] | None:
         """Return the reader result for a part of a question, and its confidence; None if the reader cannot read it.
 
-        ``text`` is the part as written, and ``question`` the part as a complete question.
+        ``text`` is the part as written, and ``question`` the part as a complete question. The rules compare the
+        passages with the question of ``whole_query`` (None: with the part).
         """
         from .answer_reader.reader_answer import PartResult
 
@@ -432,7 +442,7 @@ class Asker:
             scored_passages, reader_result = self._read_evidence(query, evidence, clauses, is_part=True)
             if reader_result is None:
                 return None
-            confidence = self._estimate_confidence(query, evidence, scored_passages, reader_result)
+            confidence = self._estimate_confidence(whole_query or query, evidence, scored_passages, reader_result)
             return PartResult(text, reader_result, scored_passages.scorer), confidence
 
     def _build_scorer(self, query: Query) -> SnippetScorer:
