@@ -97,6 +97,15 @@ RETIRED_OPTIONS: Mapping[str, frozenset[str]] = {
 }
 
 
+def find_caller_level() -> int:
+    """Return the ``stacklevel`` with which a warning by the calling function points at the code that uses kvstore."""
+    level = 1
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kvstore":
+        frame, level = frame.f_back, level + 1
+    return level - 1
+
+
 def warn_if_retired(owner: str, name: str) -> bool:
     """Issue a FutureWarning and return True if an option no longer has an effect, else return False.
 

@@ -97,6 +97,8 @@ def test_a_timeout_ends_the_wait_whatever_is_computed(tea_store: kvstore.Store, 
         errors.QueryInterruptedError, match=r"its limit of 0\.3 seconds; narrow it, or allow more time$"
     ):
         tea_store.query(sql, timeout=0.300004, max_rows=None)  # the message rounds it
+    with pytest.raises(errors.QueryInterruptedError, match="its limit of 1 second;"):
+        tea_store.query(sql, timeout=1, max_rows=None)
     assert tea_store.query("SELECT count(*) FROM documents").fetchall() == [(40,)]
 
 

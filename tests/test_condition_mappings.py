@@ -143,8 +143,11 @@ def test_an_invalid_condition_is_refused_with_the_reason(books: kvstore.Store, c
 
 
 def test_a_column_without_its_dollar_gives_a_warning(books: kvstore.Store) -> None:
-    with pytest.warns(UserWarning, match=r"no document has the metadata field 'key'; for the column, write '\$key'"):
+    with pytest.warns(
+        UserWarning, match=r"no document has the metadata field 'key'; for the column, write '\$key'"
+    ) as caught:
         assert books.count({"key": "emma"}) == 0
+    assert caught[0].filename == __file__, "the warning points at the call"
     with pytest.warns(UserWarning, match=r"write '\$title'"):
         assert books.search("tea", where={"title": "Emma", "year": 1815}) == []
     with warnings.catch_warnings():

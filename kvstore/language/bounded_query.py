@@ -157,7 +157,7 @@ class _RunningQuery:
                     lambda: self._has_ended or self._reason is not None, get_seconds_left()
                 )
                 if not is_over:
-                    limit = "" if timeout is None else f"{round(timeout, 2):g} seconds"
+                    limit = "" if timeout is None else f"{round(timeout, 2):g} second{'' if timeout == 1 else 's'}"
                     self._reason = f"it took longer than its limit of {limit}; narrow it, or allow more time"
         finally:  # also on Ctrl-C
             self._abandon()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import format_count, is_representable, to_plain_value
+from ..arguments import find_caller_level, format_count, is_representable, to_plain_value
 from ..derived.metadata_index.conditions import (
     Condition,
     IsNotNull,
@@ -89,7 +89,8 @@ def _warn_of_column_names(state: State, where: Mapping[str, Any]) -> None:
             with_field = Evaluation(state).evaluate(IsNotNull(MetaField((name,))))
             if not with_field.possible_matches.any():
                 warnings.warn(
-                    f"no document has the metadata field {name!r}; for the column, write '${name}'", stacklevel=2
+                    f"no document has the metadata field {name!r}; for the column, write '${name}'",
+                    stacklevel=find_caller_level(),
                 )
 
 
