@@ -117,7 +117,7 @@ EVERYDAY_QUESTIONS = {
         ("Quais são os preços?", "money", "São 14,00 €.", "Os preços são altos."),
         ("Quanto tempo tenho?", "duration", "Tem 15 dias.", "Não há tempo."),
         ("Quanto se paga pela inscrição?", "money", "São 49,00 €.", "A inscrição é em junho."),
-        ("A que horas abre?", "time", "Abre às nove.", "Abre sempre."),
+        ("A que horas abre?", "time of day", "Abre às nove.", "Abre sempre."),
         ("Qual é o prazo de entrega?", "duration", "Dois meses.", "Ver artigo 2."),
     ],
     "italian": [
@@ -127,7 +127,7 @@ EVERYDAY_QUESTIONS = {
         ("Quando è aperto?", "time", "Tutti i giorni.", "Con la pioggia."),
         ("Quanto costavano i biglietti?", "money", "Costavano 12 euro.", "I biglietti erano 12."),
         ("Quanto si deve pagare per la tessera?", "money", "La tessera è gratuita.", "La tessera è verde."),
-        ("A che ora chiude?", "time", "Chiude alle 18.", "Chiude sempre."),
+        ("A che ora chiude?", "time of day", "Chiude alle 18.", "Chiude sempre."),
         ("Ogni quanto si riunisce il consiglio?", "frequency", "Ogni mese.", "Si riunisce."),
     ],
     "french": [
@@ -136,14 +136,14 @@ EVERYDAY_QUESTIONS = {
         ("Combien ça a coûté ?", "money", "Cela a coûté 10 000 €.", "C'était cher."),
         ("Combien faut-il payer ?", "money", "Il faut payer 49,00 €.", "Il faut payer."),
         ("Combien de temps avant faut-il payer ?", "duration", "Trois semaines.", "Avant la fête."),
-        ("À quelle heure ferme le bureau ?", "time", "Il ferme à 18h30.", "Il ferme tôt."),
+        ("À quelle heure ferme le bureau ?", "time of day", "Il ferme à 18h30.", "Il ferme tôt."),
         ("Quelle part du loyer est remboursée ?", "percentage", "La moitié.", "Le loyer."),
         ("Combien de livres peut-on emprunter ?", "number", "On peut emprunter 15 livres.", "Les livres sont neufs."),
         ("Que dois-je payer pour ma carte ?", "money", "Elle coûte 1 200,50 €.", "On peut emprunter 15 livres."),
         ("Avant quelle date faut-il payer ?", "deadline", "Avant le 3 mai.", "Il faut payer."),
     ],
     "german": [
-        ("Um wie viel Uhr gibt es Essen?", "time", "Um 19 Uhr.", "Um diese Uhr."),
+        ("Um wie viel Uhr gibt es Essen?", "time of day", "Um 19 Uhr.", "Um diese Uhr."),
         ("Wann beginnt es?", "time", "Um halb acht.", "Im Saal."),
         ("Was sind die Preise?", "money", "14,00 €.", "Die Preise sind hoch."),
         (
@@ -160,12 +160,12 @@ EVERYDAY_QUESTIONS = {
         ("In welchem Jahr wurde die Brücke gebaut?", "time", "1871.", "Die Brücke."),
     ],
     "dutch": [
-        ("Hoe laat is de vergadering?", "time", "Om half acht.", "In de zaal."),
+        ("Hoe laat is de vergadering?", "time of day", "Om half acht.", "In de zaal."),
         ("Wat zijn de tarieven?", "money", "14,00.", "De tarieven zijn hoog."),
         ("Wat heeft het dak gekost?", "money", "Het kostte 12.400 euro.", "Het dak is nieuw."),
         ("Hoeveel moet ik betalen?", "money", "U betaalt 49,00.", "U betaalt."),
         ("Hoeveel leden betalen contributie?", "number", "Dat zijn er twaalf.", "Dat staat in artikel 12."),
-        ("Hoe laat begint het?", "time", "Om 14.00 uur.", "Het begint."),
+        ("Hoe laat begint het?", "time of day", "Om 14.00 uur.", "Het begint."),
         ("Hoe lang duurt het?", "duration", "Het duurt drie weken.", "Het duurt lang."),
     ],
     "polish": [
@@ -174,11 +174,11 @@ EVERYDAY_QUESTIONS = {
         ("Ile trzeba zapłacić za kartę?", "money", "Karta kosztuje 20 zł.", "Karta jest zielona."),
         ("Ile czasu mam na zwrot?", "duration", "14 dni.", "Zgodnie z art. 14."),
         ("Ile wynosi składka?", "money", "Wynosi 30 złotych.", "Wynosi."),
-        ("O której otwieracie?", "time", "O godzinie 9.", "Otwieramy."),
+        ("O której otwieracie?", "time of day", "O godzinie 9.", "Otwieramy."),
     ],
     "russian": [
         ("Каковы тарифы?", "money", "100 рублей.", "Тарифы высокие."),
-        ("До скольки часов открыто?", "time", "До 22:00.", "До снега."),
+        ("До скольки часов открыто?", "time of day", "До 22:00.", "До снега."),
         ("Сколько нужно заплатить за билет?", "money", "Сто рублей.", "Билет зелёный."),
         ("Сколько человек платят взнос?", "number", "Двенадцать.", "Взнос."),
         ("Какая доля возвращается?", "percentage", "50 процентов.", "Взнос."),
@@ -196,7 +196,7 @@ EVERYDAY_QUESTIONS = {
         ("Fiyatlar ne kadar?", "money", "50 lira.", "Fiyatlar yüksek."),
         ("Bilet için ne kadar ödemem gerekiyor?", "money", "Bilet elli lira.", "Bilet yeşil."),
         ("Kurs ne kadar sürüyor?", "duration", "Üç hafta.", "Kurs."),
-        ("Toplantı saat kaçta?", "time", "Saat 14'te.", "Salonda."),
+        ("Toplantı saat kaçta?", "time of day", "Saat 14'te.", "Salonda."),
     ],
     "arabic": [
         ("ما هي الأسعار؟", "money", "عشرة دولارات.", "الأسعار مرتفعة."),
@@ -274,7 +274,7 @@ INDIRECT_OVERVIEWS = {
 UNACCENTED_QUESTIONS = {
     "german": [("wie hoch ist die gebuhr", "money"), ("fur wie lange", "duration")],
     "french": [
-        ("a quelle heure ferme le bureau", "time"),
+        ("a quelle heure ferme le bureau", "time of day"),
         ("ou se trouve la cle", "place"),
         ("peut-on venir lundi ou mardi", "thing"),
     ],
@@ -417,6 +417,48 @@ def test_a_request_for_a_topic_and_a_question_for_a_duty_are_answered_in_italian
     assert not store.ask("Parlami dei cani").abstained
     answer = store.ask("Bisogna avere il casco?")
     assert not answer.abstained and answer.text.startswith("Il casco è obbligatorio")
+
+
+#: A question for the hour at which a museum opens, and texts of which the first has it.
+OPENING_HOURS = {
+    "italian": (
+        "A che ora apre il museo?",
+        "Orari di apertura del museo: dalle 10:00 alle 17:30.",
+        "Il museo è chiuso dal 2024; la mostra è in estate.",
+    ),
+    "spanish": (
+        "¿A qué hora abre el museo?",
+        "Horario de apertura del museo: de 10:00 a 17:30.",
+        "El museo se reformó en 2024; la exposición es en verano.",
+    ),
+    "french": (
+        "À quelle heure ouvre le musée ?",
+        "Heures d'ouverture du musée : de 10h00 à 17h30.",
+        "Le musée a été rénové en 2024 ; l'exposition a lieu en été.",
+    ),
+    "german": (
+        "Um wie viel Uhr öffnet das Museum?",
+        "Öffnungszeiten des Museums: von 10 bis 17.30 Uhr.",
+        "Das Museum wurde 2024 renoviert; die Ausstellung ist im Sommer.",
+    ),
+    "portuguese": (
+        "A que horas abre o museu?",
+        "Horário de abertura do museu: das 10:00 às 17:30.",
+        "O museu foi renovado em 2024; a exposição é no verão.",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", OPENING_HOURS)
+def test_opening_hours_answer_when_a_house_opens_and_a_year_does_not(language: str, tmp_path: Path) -> None:
+    question, hours, other = OPENING_HOURS[language]
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": language}) as store:
+        store.put("a", other)
+        store.put("b", hours)
+        answer = store.ask(question)
+        assert not answer.abstained and answer.text.startswith(hours)
+        answer_type = detect_answer_type(question, language)
+        assert answer_type.is_present_in(hours) and not answer_type.is_present_in(other)
 
 
 @pytest.fixture

@@ -93,8 +93,10 @@ _FORMLESS_LOGIT = -4.0
 _OTHER_THING_LOGIT = -5.0
 #: The amount for a missing section in another language than English, in which no answer reader judges the passages.
 _MISSING_SECTION_LOGIT = -8.0
-#: The types whose form the paragraph that is displayed first must have in a language other than English.
-_FIRST_PARAGRAPH_TYPES = FIXED_FORM_TYPES | {"money", "person"}
+#: The types whose form the paragraph that is displayed first must have in a language other than English, and those for
+#: which its passage must have the name of the question if another passage has it.
+_NAMED_TYPES = FIXED_FORM_TYPES | {"money", "person"}
+_FIRST_PARAGRAPH_TYPES = _NAMED_TYPES | {"time of day"}
 #: The number of chunks from other texts assumed in addition to the store's, to smooth the rarity of terms.
 BACKGROUND_CHUNKS = 1000
 
@@ -279,7 +281,7 @@ def estimate_confidence(
             texts=texts,
             passages=passages,
             first_text=f"{scored_passages.first_passage_text}\n{scored_passages.first_paragraph}",
-            names=question_terms.names if answer_type.name in _FIRST_PARAGRAPH_TYPES else (),
+            names=question_terms.names if answer_type.name in _NAMED_TYPES else (),
             function_words=function_words,
         )
     if lacks_section and not is_english:

@@ -6,8 +6,8 @@ In: a question, its language and a state. Out: the unknown words, with their rep
 are three kinds:
 
 - Another form of the word that has another stem, because the stemmer of the language does not know the endings
-  (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*), or the *ge-* of German participles (*gegründet*,
-  *gründeten*).
+  (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*; Italian *apre*, *apertura*), or the *ge-* of
+  German participles (*gegründet*, *gründeten*).
 - In Germanic languages, the parts of a compound in lower case (*sjukanmäla* becomes *sjuk-anmäla*).
 - The word without a typing error: one letter is missing, added or wrong, or two letters are in the wrong order. The
   vocabulary of these languages is unknown, so only long words are corrected. Their first and last letters are kept, as
@@ -42,13 +42,23 @@ _MIN_SWAPPED, _MIN_OTHER_VOWEL, _MIN_CORRECTED = 6, 7, 9
 _MIN_SWAPPED_STEM, _MIN_ADDED_STEM, _MIN_WRONG_STEM = 4, 6, 7
 #: The same for a wrong vowel, which is a frequent error: unstressed vowels often sound alike.
 _MIN_OTHER_VOWEL_STEM = 5
-#: Pairs of endings, without accents, that two forms of one word have.
+#: Pairs of endings, without accents, that two forms of one word have: a plural, or the noun of a verb that rules and
+#: tables use instead (Italian *apre*, *apertura*).
 _ENDINGS = {
+    "german": (("ffnet", "ffnungszeiten"), ("ffnet", "ffnung")),
     "portuguese": (
         ("cao", "coes"), ("ao", "oes"), ("ao", "aes"), ("al", "ais"), ("el", "eis"), ("il", "is"), ("m", "ns"),
+        ("bre", "berto"), ("bre", "bertura"),
     ),
-    "spanish": (("z", "ces"),),
-    "french": (("ail", "aux"), ("al", "aux")),
+    "spanish": (
+        ("z", "ces"), ("bre", "bierto"), ("bre", "pertura"), ("bren", "pertura"), ("ierra", "errado"),
+        ("ierra", "ierre"),
+    ),
+    "french": (("ail", "aux"), ("al", "aux"), ("uvre", "uvert"), ("uvre", "uverture"), ("uvrent", "uverture")),
+    "italian": (
+        ("pre", "perto"), ("pre", "pertura"), ("prono", "pertura"), ("ude", "uso"), ("ude", "usura"), ("ende", "eso"),
+        ("erde", "erso"),
+    ),
     "swedish": (("a", "an"), ("", "n"), ("", "et"), ("e", "et"), ("", "en"), ("", "arna"), ("", "erna")),
     "danish": (("e", "en"), ("e", "et"), ("", "et"), ("", "en")),
     "norwegian": (("e", "en"), ("e", "et"), ("", "et"), ("", "en"), ("e", "a")),
@@ -152,17 +162,15 @@ def _list_forms(word: str, language: str) -> list[str]:
     """Return other forms of a word, such as its plural, by exchanging its ending (``_ENDINGS``). The result is cached.
 
     The stemmer of the language gives these forms different stems. The word must be longer than the ending, by
-    ``MIN_PART`` letters if one of the two endings is a single letter or empty. For German, see
-    :func:`_list_verb_forms`.
+    ``MIN_PART`` letters if one of the two endings is a single letter or empty. German has those of
+    :func:`_list_verb_forms` too.
 
     >>> _list_forms("inscricoes", "portuguese"), _list_forms("rektor", "swedish")[:2]
     (['inscricao'], ['rektorn', 'rektoret'])
     >>> _list_forms("gegrundet", "german"), _list_forms("kaufte", "german")
     (['grundet'], ['gekauft'])
     """
-    if language == "german":
-        return _list_verb_forms(word)
-    forms: dict[str, None] = {}
+    forms = dict.fromkeys(_list_verb_forms(word) if language == "german" else ())
     for endings in _ENDINGS.get(language, ()):
         for ending, other in (endings, endings[::-1]):
             min_length = len(ending) + (1 if min(map(len, endings)) > 1 else MIN_PART)

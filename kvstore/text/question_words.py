@@ -49,11 +49,14 @@ _BARE_PRICE = (
 _AFTER_MEASURE = r"\s?(?:[%°]|[ckm]?[mglt]²?(?!\w)|kilo|met|lit|gram|mil|mio|mrd)"
 #: The end of the name of a column or field with its unit, and a number in it: *Dauer (Wochen): 3*.
 _FIELD_END = r"[^:;.\d]{0,12}: ?[^\w:;\s]?\d"
-#: Dates and hours in digits: 3.5., 3.5.24, 15/10, 18h, 9h30.
+#: Hours and dates in digits: 18h, 9h30; 3.5., 3.5.24, 15/10.
+_CLOCK_TIME = r"(?<![\d.,])\d{1,2}(?:[:.]\d\d(?!\d|\s?[%€])|\s?h(?:\d\d)?(?!\w))"
 _DIGITAL_TIME = (
     r"(?<![\d.,/])\d{1,2}(?:\.\d{1,2}\.(?!\d{3})|/\d{1,2}(?!\d)|[.-]\d{1,2}[.-]\d\d(?!\d))"
-    r"|(?<![\d.,])\d{1,2}(?:[:.]\d\d(?!\d|\s?[%€])|\s?h(?:\d\d)?(?!\w))"
+    rf"|{_CLOCK_TIME}"
 )
+#: A number before a word for the hour in several languages: 14 Uhr, 10 heures.
+_NUMBER_WITH_HOUR = r"\d\s?(?:uhr|uur|heures?|час(?:ов|а)?)(?!\w)|\d\s?[点點时時]"
 #: A year, but not a round number such as 1900, and the years, months and days of Chinese and Japanese.
 _YEAR = r"(?<![\d.,])(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d)|\d{1,4}\s?[年月日]"
 #: The number of a clause that begins a line (*5.1 Prices*), and a number after capitals: *MC 0306*, *AU-77/26*.
@@ -336,9 +339,9 @@ def _build_phrase_pattern(
     """Return the source of a pattern for the phrases of questions, and the phrase of each of its named groups.
 
     A gap (``…``) matches at most ``max_gap_words`` words (or a few characters, without spaces between words), and a
-    match ends before it. At the same offset, a phrase for a deadline takes precedence, and then the phrase with the
-    most words before its gap. The name of each group begins with ``name``. ``has_spaces`` is True if the language
-    separates words by spaces.
+    match ends before it. At the same offset, a phrase for an hour or a deadline takes precedence, and then the phrase
+    with the most words before its gap. The name of each group begins with ``name``. ``has_spaces`` is True if the
+    language separates words by spaces.
     """
     phrases: list[_SplitPhrase] = []
     for kind, kind_phrases in phrases_by_kind.items():
@@ -347,9 +350,16 @@ def _build_phrase_pattern(
             phrases.append(_SplitPhrase(words, words_after_gap, kind))
 
     def get_sort_key(phrase: _SplitPhrase) -> tuple[Any, ...]:
-        """Return the key by which phrases are sorted. A deadline is more exact than a time, so it comes first."""
+        """Return the key by which phrases are sorted. An hour or a deadline is more exact than a time."""
         num_words = _count_phrase_words(phrase.words, has_spaces)
-        return phrase.kind != "deadline", -num_words, -len(phrase.words_after_gap), -len(phrase.words), phrase
+        return (
+            phrase.kind != "time of day",
+            phrase.kind != "deadline",
+            -num_words,
+            -len(phrase.words_after_gap),
+            -len(phrase.words),
+            phrase,
+        )
 
     phrases.sort(key=get_sort_key)
     gap = (
@@ -418,6 +428,7 @@ def _build_answer_patterns(
     words_between = r"(?:[^\w.;!?]+\w+){0,3}?[^\w.;!?]*" if has_spaces else r".{0,6}?"
     expressions = {
         "time": time,
+        "time of day": rf"(?<!:){_CLOCK_TIME}(?![./:]\d)|{hours}|{_NUMBER_WITH_HOUR}",
         # The word for a deadline precedes the time ("until 3 May") or, in some languages, follows it.
         "deadline": rf"{deadlines}{words_between}(?:{time})|(?:{time}){words_between}{deadlines}",
         "duration": rf"{amount}(?:{units})|{units}{_FIELD_END}",
