@@ -11,6 +11,7 @@ from kvstore.answering.snippets import PassageBlock
 SNIPPETS = {
     "bill": ["Milk 1.20", "Bread 3.40"],
     "timestamped": ["[3.12.26, 18:22] Bo: Who has it?", "[3.12.26, 18:24] Al: Me."],
+    "piped": ["Bed: 2; Name: Ann Lee; Notes: stays"],
     "record": ["country: Albania; income: 10620"],
     "columns": ["Monday: closed", "Friday: 10:00 - 18:00"],
     "line list": ["Dentist 0171 55 23", "Blue bins on Tuesday"],
@@ -45,6 +46,14 @@ def test_a_record_can_have_a_sentence() -> None:
     assert kind is not None and kind.name == "record"
     assert find_block_kind(f"{row}\nnote: See above.\nremark: It is cured.") is None, "most lines are sentences"
     assert find_block_kind(f"{row}{' It heals.' * 40}") is None, "the row is too long to be displayed"
+
+
+def test_the_colons_of_a_form_can_be_aligned() -> None:
+    form = "Ward          : Heron\nReported by   : Bo Ray   Phone: 23"
+    kind = find_block_kind(form)
+    assert kind is not None
+    snippets = kind.split(PassageBlock(form, 0, len(form), 0))
+    assert [snippet.text for snippet in snippets] == ["Ward: Heron", "Reported by: Bo Ray; Phone: 23"]
 
 
 def test_the_names_of_columns_are_repeated_in_each_row() -> None:

@@ -88,6 +88,29 @@ Storage limits
 
 Report every spill.
 """
+SUPPLIERS = """\
+SUPPLIERS - SUMMARY FOR THE FILE
+
+1.  HOW TO ORDER
+    Ring the desk before noon, or send the green form to the storeroom in
+    good time.
+    Nothing comes on Sundays.
+
+Oxygen, cylinders and regulators (summary of the contract)
+  Contract no.   HG-553
+  Rent           4.10 a month
+=================================
+No phone calls after six
+Door code from the guard
+Keys at the desk, ask for the list of names and sign it, please, before you go up
+
+Room 3 Ann Lee, has the lift key. Ring twice.
+Room 5 Bo Ray, makes tea. Ring once.
+
+1. no badge
+2. interruption
+3. no label
+"""
 REPLY = """\
 The car leaves at 6:15.
 
@@ -211,8 +234,56 @@ STEPS = """\
                 ("2. Repairs", "", "2.2 It repaints the walls, too."),
             ],
         ),
+        (
+            SUPPLIERS,
+            "text",
+            [
+                (
+                    "1. HOW TO ORDER",
+                    "",
+                    "Ring the desk before noon, or send the green form to the storeroom in good time.",
+                ),
+                ("1. HOW TO ORDER", "", "Nothing comes on Sundays."),
+                (
+                    "1. HOW TO ORDER",
+                    "Oxygen, cylinders and regulators (summary of the contract)",
+                    "Contract no.: HG-553",
+                ),
+                (
+                    "1. HOW TO ORDER",
+                    "Oxygen, cylinders and regulators (summary of the contract)",
+                    "Rent: 4.10 a month",
+                ),
+                ("1. HOW TO ORDER", "", "No phone calls after six"),
+                ("1. HOW TO ORDER", "", "Door code from the guard"),
+                (
+                    "1. HOW TO ORDER",
+                    "",
+                    "Keys at the desk, ask for the list of names and sign it, please, before you go up",
+                ),
+                ("1. HOW TO ORDER", "", "Room 3 Ann Lee, has the lift key."),
+                ("1. HOW TO ORDER", "Room 3 Ann Lee", "Ring twice."),
+                ("1. HOW TO ORDER", "", "Room 5 Bo Ray, makes tea."),
+                ("1. HOW TO ORDER", "Room 5 Bo Ray", "Ring once."),
+                ("1. HOW TO ORDER", "", "no badge"),
+                ("1. HOW TO ORDER", "", "interruption"),
+                ("1. HOW TO ORDER", "", "no label"),
+            ],
+        ),
     ],
-    ids=["contract", "hours", "minutes", "attendance", "manual", "flyer", "logbook", "steps", "lido", "lease"],
+    ids=[
+        "contract",
+        "hours",
+        "minutes",
+        "attendance",
+        "manual",
+        "flyer",
+        "logbook",
+        "steps",
+        "lido",
+        "lease",
+        "suppliers",
+    ],
 )
 def test_entries_are_snippets_with_their_heading_and_label(
     text: str, format: str, snippets: list[tuple[str, str, str]]

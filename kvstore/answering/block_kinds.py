@@ -99,6 +99,12 @@ def _has_columns(paragraph: str) -> bool:
     return is_aligned and not has_option_or_sentence
 
 
+def _is_piped(paragraph: str) -> bool:
+    """True if a paragraph has several lines with cells between vertical bars; the first can be the rest of a row."""
+    first_line, *lines = paragraph.splitlines()
+    return len(lines) + (" | " in first_line) > 1 and all(" | " in line for line in lines)
+
+
 def _is_line_list(paragraph: str) -> bool:
     """True if a paragraph is a list of short lines, and not a sentence that continues over several lines.
 
@@ -135,9 +141,17 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
             snippet.text = "; ".join(f"{name}: {cell}" for name, cell in zip(rows[0], row, strict=True))
             snippet.cell_text = " ".join(row)
         else:
-            first_cell, *other_cells = row
-            snippet.text = f"{first_cell}: {'; '.join(other_cells)}"
+            # The colons of a form are aligned: "Ward     : Heron".
+            first_cell, *other_cells = (cell.removeprefix(": ") for cell in row)
+            snippet.text = f"{first_cell.removesuffix(':').rstrip()}: {'; '.join(other_cells).replace(':; ', ': ')}"
         yield snippet
+
+
+def _split_piped(block: PassageBlock) -> Iterator[Snippet]:
+    """Yield the rows of a table with vertical bars; its first row has the names of columns if it has no digit."""
+    first_row = block.content.partition("\n")[0]
+    has_names = first_row.count(" | ") + 1 >= _MIN_HEADED_COLUMNS and not any(map(str.isdigit, first_row))
+    return split_table(block, None if has_names else "")
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -220,6 +234,7 @@ BLOCK_KINDS = (
         partial(split_entries, entry_start=TIMESTAMP_PATTERN),
         "[3.12.26, 18:22] Bo: Who has it?\n[3.12.26, 18:24] Al: Me.",
     ),
+    BlockKind("piped", _is_piped, _split_piped, "Bed | Name | Notes\n2 | Ann Lee | stays"),
     BlockKind("record", _is_record, _split_record, "country: Albania\nincome: 10620", ends_definition=False),
     BlockKind(
         "columns", _has_columns, _split_columns, "Monday   closed\nFriday   10:00 - 18:00", ends_definition=False

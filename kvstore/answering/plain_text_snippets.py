@@ -7,13 +7,16 @@ In: a text. Out: its snippets and the headings between them, in order.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, WORD_PATTERN
-from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
+from .block_kinds import FIELD_PATTERN, LINE_LIST, BlockKind, find_block_kind
 from .inline_rendering import render_inline
 from .snippets import (
     PassageBlock,
@@ -27,8 +30,10 @@ from .snippets import (
 
 #: The name before a colon: of a field, of a speaker before a turn, or of a term before its definition.
 FIELD_OR_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
-#: The first column of a line, separated from its definition by white space.
-_COLUMN_TERM_PATTERN = compile_lazily(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+#: The first column of a line, separated from its definition by white space; the number of a clause is no term.
+_COLUMN_TERM_PATTERN = compile_lazily(r"(?!\d{1,3}[.)] )(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+#: A line that only separates what is above it from what is below it.
+_RULE_PATTERN = compile_lazily(r"(?:[-=_*~#] ?){5,}")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
 SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`~]*\Z")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
@@ -47,8 +52,14 @@ _ITEM_PATTERNS_BY_KIND = (
 )
 #: The markers of lists with bullets or numbers.
 _LIST_ITEM_PATTERNS = _ITEM_PATTERNS_BY_KIND[:2]
+#: A noun with a number at the start of a line, such as "Bed 4", and a name after it.
+_NUMBERED_NOUN_PATTERN = compile_lazily(
+    r"(?P<term>(?P<noun>[A-Z][^\W\d_]+) \d{1,4}\b(?:  ?[A-Z][\w.'’-]*){0,3})(?![.\w])"
+)
 #: The number before the title of a section.
 _SECTION_NUMBER_PATTERN = compile_lazily(r"(?:§\s?)?\d{1,3}[.)]?\s+[^\W\d_]")
+#: A line that is a title if it is in capitals, perhaps with a number before it: "3. HOW TO PAY".
+_CAPITALS_PATTERN = compile_lazily(r"(?:\d{1,3}(?:\.\d{1,3})*[.)]?\s+)?(?!\S*\d)\S{3,}(?: \S+)*")
 #: The maximum number of words of a paragraph of one line that is a heading.
 _MAX_HEADING_WORDS = 8
 
@@ -64,7 +75,8 @@ class PlainTextSplitter:
         """
         self._text = text
         self._language = language
-        self._blocks = _split_off_heading(text, parse_blocks(text, "text"), heading)
+        blocks = _split_off_heading(text, parse_blocks(text, "text"), heading)
+        self._blocks = list(chain.from_iterable(_split_at_rules(text, block) for block in blocks))
         #: The term or heading above the block, and its indentation.
         self._term, self._term_indent = "", 0
         #: The indentation of a lead-in right before the block.
@@ -133,7 +145,12 @@ class PlainTextSplitter:
         own_term = self._find_own_term(part, piece)
         term_above = self._term if part.indent > self._term_indent else ""
         label = own_term or term_above
-        kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
+        first_line, _, rest = piece.partition("\n")
+        kind = _find_kind_of_part(piece)
+        kind_below = _find_kind_of_part(rest) if kind is None else None
+        if kind_below is not None and kind_below.name == "columns" and not SENTENCE_END_PATTERN.search(first_line):
+            kind, label = kind_below, render_inline(first_line)  # the title of the columns
+            part_span = part_span._replace(start=part.start + len(first_line) + 1)
         if kind is not None:
             for snippet in kind.split(part_span):
                 snippet.label = snippet.term = label
@@ -153,15 +170,22 @@ class PlainTextSplitter:
     def _find_own_term(self, part: _ParagraphPart, text: str) -> str:
         """Return the term at the start of a part of a paragraph; empty if it has none. ``text`` is the part's text.
 
-        The term is the first column or, before a colon, the name of a field or speaker. A first column is remembered,
-        because deeper lines below it continue its definition.
+        The term is the first column, the thing with a number (bed 4) that the part is about or, before a colon, the
+        name of a field or speaker. A first column is remembered, because deeper lines below it continue its definition.
         """
         column_match = _COLUMN_TERM_PATTERN.match(text) if part.has_term_column else None
         if column_match:
             self._term, self._term_indent = render_inline(column_match["term"]), part.indent
             return column_match["term"]
-        speaker_match = FIELD_OR_SPEAKER_PATTERN.match(text)
-        return speaker_match["term"] if speaker_match else ""
+        match = FIELD_OR_SPEAKER_PATTERN.match(text)
+        if match is None and part.has_marker:
+            match = _NUMBERED_NOUN_PATTERN.match(text)
+        return render_inline(match["term"]) if match else ""
+
+
+def _find_kind_of_part(text: str) -> BlockKind | None:
+    """Return the kind of a part of a paragraph, whose lines can be indented; None for a single line or sentences."""
+    return find_block_kind("\n".join(map(str.strip, text.splitlines()))) if "\n" in text else None
 
 
 def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) -> list[Block]:
@@ -179,6 +203,18 @@ def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) ->
     body = text[line_end:end].lstrip()
     body_blocks = [Block("prose", end - len(body), end)] if body else []
     return [Block(kind="heading", start=start, end=line_end, level=1, title=heading), *body_blocks, *text_blocks[1:]]
+
+
+def _split_at_rules(text: str, block: Block) -> Iterator[Block]:
+    """Yield the parts of a block between its lines of dashes or similar marks, or the block itself if it has none."""
+    lines = _list_lines(text, block.start, block.end)
+    rules = [index for index, line in enumerate(lines) if _RULE_PATTERN.fullmatch(text, line.start, line.end)]
+    if block.kind == "heading" or not rules:
+        yield block
+        return
+    for before, after in pairwise([-1, *rules, len(lines)]):
+        if after - before > 1:
+            yield replace(block, start=lines[before + 1].start, end=lines[after - 1].end)
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) -> bool:
@@ -220,7 +256,7 @@ class _ParagraphPart(NamedTuple):
     ``is_heading_or_term`` is True for a line that is a heading, or a term above its definition. ``has_term_column`` is
     True if its first column is a term, and its second the definition (``-v   Print more.``). ``is_title`` is True for
     the title of a list below it, such as the clauses of a contract. ``is_item`` is True for an item of a list with
-    bullets or numbers.
+    bullets or numbers, and ``has_marker`` for any item, such as one of several beds ("Bed 4").
     """
 
     start: int
@@ -230,6 +266,7 @@ class _ParagraphPart(NamedTuple):
     has_term_column: bool = False
     is_title: bool = False
     is_item: bool = False
+    has_marker: bool = False
 
 
 class _Line(NamedTuple):
@@ -251,7 +288,9 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
     if starts_mid_line and len(lines) > 1:
         lines[0] = lines[0]._replace(indent=lines[1].indent)
     item_lines = _find_item_lines(text, lines)
-    max_width = max((line.end - line.start for line in lines), default=0)
+    widths = sorted(line.end - line.start for line in lines)
+    # One long line, such as a web address, says nothing about the width of the others.
+    max_width = widths[-2 if len(widths) > 3 else -1] if widths else 0
     # The index of the first line of the next part, and the minimum indentation of the lines below a term.
     first, min_indent = 0, 0
     while first < len(lines):
@@ -270,7 +309,8 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
         if has_name and _is_unwrapped(text, lines, first, max_width):
             stop = first + 1
         else:
-            stop = _find_part_end(text, lines, first, item_lines, line.indent + 1 if has_term_column else min_indent)
+            min_next_indent = line.indent + 1 if has_term_column else min_indent
+            stop = _find_part_end(text, lines, first, item_lines, min_next_indent, max_width)
         line_text = text[line.start : line.end]
         is_heading = len(line_text.split()) <= _MAX_HEADING_WORDS and not SENTENCE_END_PATTERN.search(line_text)
         yield _ParagraphPart(
@@ -280,25 +320,44 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             is_heading_or_term=len(lines) == 1 and is_heading and not has_term_column,
             has_term_column=has_term_column,
             is_item=first in item_lines and any(pattern.match(line_text) for pattern in _LIST_ITEM_PATTERNS),
+            has_marker=first in item_lines,
         )
         first = stop
 
 
 def _find_part_end(
-    text: str, lines: Sequence[_Line], first: int, item_lines: Collection[int], min_next_indent: int
+    text: str, lines: Sequence[_Line], first: int, item_lines: Collection[int], min_next_indent: int, max_width: int
 ) -> int:
     """Return the index after the last line of the part of a paragraph that begins at the line ``first``.
 
-    The part ends before the next item of a list, term above its definition, or line with a term in its first column. It
-    also ends before a line that is indented by less than ``min_next_indent`` characters. ``item_lines`` are the indexes
-    of the first lines of items.
+    The part ends before the next item of a list, title, term above its definition, or line with a term in its first
+    column. It also ends before a line that is indented by less than ``min_next_indent`` characters, and before one that
+    opens an entry and is not indented more than ``first``. ``item_lines`` are the indexes of the first lines of items,
+    and ``max_width`` is the width of the lines in characters.
     """
     for index in range(first + 1, len(lines)):
         if lines[index].indent < min_next_indent or index in item_lines:
             return index
+        opens_entry = lines[index].indent <= lines[first].indent and _opens_entry(text, lines, index, max_width)
+        if opens_entry or _is_title_line(text, lines, index, item_lines, max_width):
+            return index
         if _is_term_line(text, lines, index) or _has_term_column(text, lines, index):
             return index
     return len(lines)
+
+
+def _opens_entry(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
+    """True if the line at ``index`` does not continue the one before it, as in notes with one thing on each line.
+
+    It begins with a capital or a digit. The line before it was not wrapped, is not in capitals, and ends within a
+    sentence, but not with a comma or a function word.
+    """
+    before, line = (text[line.start : line.end] for line in lines[index - 1 : index + 1])
+    if SENTENCE_END_PATTERN.search(before) or before.endswith(tuple(",-–—，、")) or before.isupper():
+        return False
+    has_start = line[:1].isupper() or line[:1].isdigit()
+    ends_with_content = before.rpartition(" ")[2].lower() not in FUNCTION_WORDS
+    return has_start and ends_with_content and _is_unwrapped(text, lines, index - 1, max_width)
 
 
 def _list_lines(text: str, start: int, end: int) -> list[_Line]:
@@ -314,35 +373,43 @@ def _list_lines(text: str, start: int, end: int) -> list[_Line]:
 def _find_item_lines(text: str, lines: Sequence[_Line]) -> set[int]:
     """Return the indexes of the lines of a paragraph that begin an item of a list.
 
-    At least two lines must have the same kind of marker, for example a number ("1.") or a date.
+    At least two lines must have the same kind of marker, for example a number ("1.") or a date, or the same noun with a
+    number ("Bed 4").
     """
-    item_lines: set[int] = set()
-    for pattern in _ITEM_PATTERNS_BY_KIND:
-        matches = [index for index, line in enumerate(lines) if pattern.match(text, line.start, line.end)]
-        item_lines |= set(matches) if len(matches) > 1 else set()
-    return item_lines
+    lines_by_marker: dict[tuple[int, str], set[int]] = defaultdict(set)
+    for index, line in enumerate(lines):
+        for kind, pattern in enumerate((*_ITEM_PATTERNS_BY_KIND, _NUMBERED_NOUN_PATTERN)):
+            match = pattern.match(text, line.start, line.end)
+            if match is not None:
+                lines_by_marker[kind, match.groupdict().get("noun", "")].add(index)
+    return set().union(*(indexes for indexes in lines_by_marker.values() if len(indexes) > 1))
 
 
 def _is_title_line(text: str, lines: Sequence[_Line], index: int, item_lines: Collection[int], max_width: int) -> bool:
     """True if the line at ``index`` is the title of the lines below it, such as "3. Payment" in a contract.
 
-    A title has a few words and no punctuation at its end. It is the first line of the paragraph, above a list. Or it
-    begins with a number, is not wrapped, and is above an item or a line that begins with a capital or a digit.
-    ``item_lines`` are the indexes of the lines that begin an item, and ``max_width`` is the length of the longest line
-    in characters.
+    A title has a few words and no punctuation at its end. It is in capitals, which the next line is not, or it is the
+    first line of the paragraph, above a list. Or it begins with a number, is not wrapped, and is above an item or a
+    line that begins with a capital or a digit. ``item_lines`` are the indexes of the lines that begin an item, and
+    ``max_width`` is the width of the lines in characters.
     """
-    if index + 1 == len(lines) or (index and index not in item_lines):
+    if index + 1 == len(lines):
         return False
     line, next_line = (text[line.start : line.end] for line in lines[index : index + 2])
     has_title_form = len(line.split()) <= _MAX_HEADING_WORDS and not (
         SENTENCE_END_PATTERN.search(line) or line.endswith((",", "，", "、"))
     )
-    if not has_title_form or lines[index + 1].indent != lines[index].indent:
+    is_in_capitals = line.isupper() and not next_line.isupper() and _CAPITALS_PATTERN.fullmatch(line)
+    if has_title_form and is_in_capitals and len(lines) > 2:
+        return True
+    if not has_title_form or (index and index not in item_lines) or lines[index + 1].indent != lines[index].indent:
         return False
     if index == 0 and 1 in item_lines and 0 not in item_lines:  # above a list
         return True
-    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index, max_width)
-    return is_numbered and (index + 1 in item_lines or next_line[:1].isupper() or next_line[:1].isdigit())
+    if not _SECTION_NUMBER_PATTERN.match(line) or _SECTION_NUMBER_PATTERN.match(next_line):
+        return False
+    is_unwrapped = _is_unwrapped(text, lines, index, max_width)
+    return is_unwrapped and (index + 1 in item_lines or next_line[:1].isupper() or next_line[:1].isdigit())
 
 
 def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
