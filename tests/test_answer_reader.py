@@ -272,6 +272,96 @@ def test_a_number_is_found_in_the_range_that_includes_it(
         assert answer.outcome == "answered" and sentence in answer.text.partition("[1]")[0]
 
 
+DOSES = """
+# Doses for children
+
+The ward takes children from 12 years only:
+
+| Drug | Age | Dose | Maximum in 24 hours |
+|---|---|---|---|
+| Paracetamol | 12–15 years | 500 mg every 6 h | 3 g |
+| Paracetamol | 16–17 years | 1 g every 6 h | 4 g |
+| Ibuprofen | 12–17 years | 300 mg three times a day | 1.2 g |
+"""
+
+
+def test_a_row_of_the_same_thing_has_the_range_of_the_question(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("doses-2025-10", DOSES, format="markdown")
+        text = store.ask("What is the maximum of paracetamol in 24 hours for a 13 year old?").text.partition("[1]")[0]
+        assert "Paracetamol" in text and "12–15 years" in text
+        assert store.ask("What is the maximum of paracetamol in 24 hours for a 9 year old?").outcome == "nearest"
+
+
+ROTA = """\
+BEGIN:VCALENDAR
+VERSION:2.0
+BEGIN:VEVENT
+DTSTART:20251107T180000
+DTEND:20251110T083000
+SUMMARY:On call: Owen Blake
+STATUS:CANCELLED
+END:VEVENT
+BEGIN:VEVENT
+DTSTART:20251107T180000
+DTEND:20251110T083000
+SUMMARY:On call: Simone Acht
+END:VEVENT
+BEGIN:VEVENT
+DTSTART:20251110T180000
+DTEND:20251114T083000
+SUMMARY:On call: Lewis Ryce
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+@pytest.mark.parametrize(("date", "name"), [("8 November", "Simone Acht"), ("12 November", "Lewis Ryce")])
+def test_a_day_within_an_appointment_has_its_person(reader: AnswerReader, tmp_path: Path, date: str, name: str) -> None:
+    (tmp_path / "rota.ics").write_text(ROTA, newline="\r\n")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.execute("INGEST ?", (str(tmp_path / "rota.ics"),))
+        answer = store.ask(f"Who is on call on {date}?")
+        assert answer.outcome == "answered" and name in answer.text.partition("[1]")[0]
+
+
+HANDOVER = """\
+BED 1  Mr Ash, 71, colon (Mr Kapadia)
+  Used 38 mg in 24 h. Plan: PCA down tomorrow, oxycodone 5 mg
+BED 2  Mrs Dooley, 58, gall bladder. Home tomorrow. TTO written, letter printed and in the folder
+BED 4  Mr Weir, 66, AAA repair. K 3.1 -> bag running since 15:30
+"""
+
+
+def test_the_facts_of_one_bed_are_not_those_of_the_next(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("handover", HANDOVER, title="Handover")
+        answer = store.ask("How much oxycodone is planned for Mr Ash?")
+        assert "oxycodone 5 mg" in answer.text and "Dooley" not in answer.text.partition("[1]")[0]
+        assert "oxycodone" not in store.ask("What is planned for Mrs Dooley?").text.partition("[1]")[0]
+
+
+REPORT = """\
+INCIDENT REPORT                      Form M-5
+---------------------------------------------
+Ward          : Kestrel
+Reported by   : Rosalind Peake
+---------------------------------------------
+WHAT HAPPENED
+The dose was drawn up in a Luer syringe because there were no purple
+syringes left. I was called away and connected it to the cannula.
+The patient said that his arm burned.
+"""
+
+
+def test_the_rules_and_titles_of_a_form_are_not_part_of_its_sentences(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("report", REPORT, title="Report 17")
+        text = store.ask("Why was the dose drawn up in a Luer syringe?").text.partition("[1]")[0]
+        assert "no purple syringes left" in text and "---" not in text and "cannula" not in text
+        assert "Rosalind Peake" in store.ask("Who reported the incident?").text
+
+
 def test_the_answering_sentence_comes_first_with_its_words(harbor: kvstore.Store) -> None:
     answer = harbor.ask("Who built the crane of the harbor?")
     assert answer.outcome == "answered"

@@ -38,15 +38,18 @@ _DAYS = "mon tues wednes thurs fri satur sun".split()
 _NUMBER_WORDS = "|".join(word for word in NUMBERS if word != "one")  # "one" is mostly a pronoun
 MONTH_NUMBERS = read_month_numbers(None)
 _MONTHS = rf"(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})"  # the abbreviations last
+#: The names that can be the second end of a range without spaces, as in "Mon–Fri" and "June–August".
+_CALENDAR_NAMES = rf"(?:{'|'.join(MONTHS)}|Mon|Tue|Wed|Thu|Fri|Sat|Sun)".title()
 _QUANTITY_PATTERN = compile_lazily(
-    rf"""(?<![^\W_])(?<![.,:/\#−])(?<![^\W\d][-–])(?<![\s(][-–])(?<!\A[-–])(?:
-    (?P<iso_date>\d{{4}}-\d\d-\d\d)(?!\d)
+    rf"""(?<![^\W_])(?<![.,:/\#−])(?:(?<![^\W\d][-–])|(?={_CALENDAR_NAMES}))(?<![\s(][-–])(?<!\A[-–])(?:
+    \d{{4}}-(?P<iso_month>0[1-9]|1[0-2])(?:-(?P<iso_day>\d\d))?(?!\d)
     |(?P<month_before>(?i:{_MONTHS}))\.?\ (?P<day_after>[0-3]?\d)(?:st|nd|rd|th)?(?!\w|[:.]\d|\ ?[ap]\.?m\b)
     |(?P<day_before>[0-3]?\d)(?:st|nd|rd|th)?(?:\ of)?\ (?P<month_after>(?i:{_MONTHS}))\b
     |(?:(?<=in\ )|(?=[A-Z]))(?!May\ (?:be|I|it|not|s?he|they|we|you)\b)(?P<month>(?i:{"|".join(MONTHS)}))\b
     |(?P<hour>[01]?\d)(?:[:.](?P<minute>[0-5]\d))?\ ?(?P<half>[AaPp])\.?[Mm]\b\.?
     |(?P<hour_24>[0-2]?\d):(?P<minute_24>[0-5]\d)(?!:?\d)|(?P<noon>(?i:noon|midnight))\b
     |(?P<day>(?i:{"|".join(_DAYS)})(?i:days?)\b|(?:Mon|Tue|Tues|Wed|Thu|Thur|Thurs|Fri|Sat|Sun)\b)
+    |(?P<days>(?i:weekdays?|weekends?))\b
     |(?P<currency>[$€£¥]\ ?)?
     (?P<number>(?!0\d)(?:\d{{1,3}}(?:,\d{{3}})+|\d{{1,9}})(?:\.\d{{1,4}})?|(?i:{_NUMBER_WORDS})\b(?!-))
     (?!\d|[.,:/]\d|(?:st|nd|rd|th)\b|\ o['’]clock)(?:[\ -]?(?P<unit>%|°\ ?[CF]\b|[^\W\d_]+))?)""",
@@ -55,7 +58,8 @@ _QUANTITY_PATTERN = compile_lazily(
 #: The start of a quantity: a digit, the sign of a currency, or one of the words with which a quantity can begin.
 _START_PATTERN = compile_lazily(r"[$€£¥]|(?<![^\W_])(?:\d|[^\W\d_]+)")
 _START_WORDS = frozenset(
-    "noon midnight tue wed thu thur sat".split() + [f"{day}{ending}" for day in _DAYS for ending in ("", "day", "days")]
+    "noon midnight tue wed thu thur sat weekday weekdays weekend weekends".split()
+    + [f"{day}{ending}" for day in _DAYS for ending in ("", "day", "days")]
 ).union(NUMBERS, MONTH_NUMBERS)
 #: The number of characters before a number in which the word before it is looked for.
 _MAX_WORD = 30
@@ -65,9 +69,9 @@ YEAR_PATTERN = compile_lazily(r"1\d{3}|20\d\d")
 class Quantity(NamedTuple):
     """A quantity in a text from character ``start`` to ``end``; the unit of a number ends at ``unit_end``.
 
-    ``value`` and ``last`` are the same, except for a month: its first and last day. ``unit`` is a unit of the calendar
-    or of measurement, a currency, or the noun that is counted; empty if it is unknown. ``is_identifier`` is True for a
-    number after a noun that it can identify, as in "purchase 4711".
+    ``value`` and ``last`` are the same, except for a month, weekdays or a weekend: their first and last day. ``unit``
+    is a unit of the calendar or of measurement, a currency, or the noun that is counted; empty if it is unknown.
+    ``is_identifier`` is True for a number after a noun that it can identify, as in "purchase 4711".
     """
 
     start: int
@@ -92,13 +96,16 @@ def find_quantities(text: str) -> Iterator[Quantity]:
         if match is None:
             continue
         end = match.end()
-        if match["iso_date"]:
-            continue  # its numbers are no quantities: 2025-11 is no range
+        if match["iso_month"] and not match["iso_day"]:
+            continue  # 2025-11 is no range of numbers
         if match["number"]:
             yield _parse_number(match, text)
         elif match["month"]:
             month = MONTH_NUMBERS[match["month"].lower()]
             yield Quantity(*match.span(), match.end(), 100 * month, 100 * month + 99, DATE)
+        elif match["days"]:
+            first, last = (0, 4) if "day" in match["days"].lower() else (5, 6)
+            yield Quantity(*match.span(), match.end(), first, last, WEEKDAY)
         else:
             value, unit = _parse_calendar_value(match)
             yield Quantity(*match.span(), match.end(), value, value, unit)
@@ -145,5 +152,7 @@ def _parse_calendar_value(match: re.Match[str]) -> tuple[int, str]:
         return 60 * hour + int(match["minute"] or 0), CLOCK
     if match["hour_24"]:
         return 60 * int(match["hour_24"]) + int(match["minute_24"]), CLOCK
+    if match["iso_month"]:
+        return 100 * int(match["iso_month"]) + int(match["iso_day"]), DATE
     month = match["month_before"] or match["month_after"]
     return 100 * MONTH_NUMBERS[month.lower()] + int(match["day_after"] or match["day_before"]), DATE

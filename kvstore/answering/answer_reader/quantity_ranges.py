@@ -36,6 +36,10 @@ _FIELD_PATTERN = compile_lazily(
     r'|(?P<at_most>to|max(?:imum)?|until|till|end|last|upper))(?P<rest>\b[^:;\d]{0,20}:)) "?\Z',
     re.IGNORECASE,
 )
+#: The dates in the fields of an appointment of several days.
+_APPOINTMENT_PATTERN = compile_lazily(
+    r"\bWhen: (?P<days>(?:\w+, )?(?P<first>\d)[^;]*; Until: (?:\w+, )?(?P<last>\d)[^;\n]*)"
+)
 #: The words and signs before the only end of a range of numbers, and of a range of the calendar.
 _COMPARISON_PATTERN = compile_lazily(
     r"(?:(?P<at_most>\b(?:up[ _]to|at most|(?:no|not) more than|max(?:imum|\.)?(?: of)?)|≤|<=)"
@@ -141,7 +145,10 @@ def replace_ranges(texts: Sequence[str], question: str, stem: Callable[[str], st
     for quantity in quantities:
         including_ranges: list[tuple[int, _Range]] = []  # the ranges that include it, each with the index of its text
         for index, (text, others) in enumerate(zip(texts, quantities_of_texts, strict=True)):
-            if any((other.value, other.unit) == (quantity.value, quantity.unit) for other in others):
+            if any(
+                (other.value, other.last, other.unit) == (quantity.value, quantity.last, quantity.unit)
+                for other in others
+            ):
                 continue
             for quantity_range in ranges_of_texts[index]:
                 if _is_comparable(quantity_range, quantity, text, context):
@@ -175,7 +182,18 @@ def _select_narrowest(ranges: Sequence[tuple[int, _Range]], quantity: Quantity) 
 
 
 def _find_ranges(text: str, quantities: Sequence[Quantity]) -> list[_Range]:
-    """Return the ranges in a text whose ends are among its ``quantities``, in order."""
+    """Return the ranges in a text whose ends are among its ``quantities``, in order.
+
+    An appointment of several days has only the range of its dates.
+    """
+    appointment = _APPOINTMENT_PATTERN.search(text)
+    if appointment is not None:
+        starts = (appointment.start("first"), appointment.start("last"))
+        ends = [end for end in quantities if end.unit == DATE and end.start in starts]
+        if len(ends) == len(starts):
+            first, last = ends
+            start, end = appointment.span("days")
+            return [_Range(start, end, first.value, last.last, DATE, _RangeForm(text[:start], "between"))]
     ranges = []
     index = 0
     while index < len(quantities):

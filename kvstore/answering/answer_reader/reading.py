@@ -262,7 +262,7 @@ def _read_candidates(
         if not passage.title:  # the file name can name the subject
             covering_text += f" {passage.document}"
         logit = max(output.logit, min_logits.get(window.position, output.logit))
-        rule_score = _compute_rule_score(window, windows, passages, rule_scores)
+        rule_score = _compute_rule_score(window, windows, passages, scorer, rule_scores)
         cannot_answer = window.lacks_answer_type or window.is_ruled_out
         candidates.append(
             AnswerCandidate(
@@ -319,13 +319,18 @@ def _is_single_value(question: str, text: str, snippet: Snippet, stem: Callable[
 
 
 def _compute_rule_score(
-    window: Window, windows: Sequence[Window], passages: Sequence[Passage], rule_scores: SnippetScores
+    window: Window,
+    windows: Sequence[Window],
+    passages: Sequence[Passage],
+    scorer: SnippetScorer,
+    rule_scores: SnippetScores,
 ) -> float:
     """Return the score by rules of the snippet in a window. The rules do not compare numbers.
 
     So a selected row, which has a range with the question's quantity or an extreme value, gets at least the score of
     the rows of its table that were ruled out for it. Rows belong to one table if their documents have the same title,
-    and their headings are the same.
+    and their headings are the same. The selected row must have the question's terms that the other row has, because
+    the row of another thing can have the same range.
     """
     score = rule_scores.scores[window.position]
     if not window.is_selected:
@@ -336,8 +341,12 @@ def _compute_rule_score(
         passage = passages[other.position.passage_index]
         return passage.title or passage.document, get_snippet(passages, other.position).heading
 
-    table = identify_table(window)
-    rivals = (other for other in windows if other.is_ruled_out and identify_table(other) == table)
+    table, terms = identify_table(window), scorer.list_question_terms(window.text)
+    rivals = (
+        other
+        for other in windows
+        if other.is_ruled_out and identify_table(other) == table and scorer.list_question_terms(other.text) <= terms
+    )
     return max([score, *(rule_scores.scores[rival.position] for rival in rivals)])
 
 

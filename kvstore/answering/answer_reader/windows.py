@@ -45,6 +45,8 @@ _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
 #: A heading in a changelog that says what happened to the entries below it.
 _CHANGE_PATTERN = compile_lazily(r"(?:add|chang|deprecat|fix|improv|remov|renam|updat)ed", re.IGNORECASE)
+#: The status of an appointment that does not take place.
+_CANCELLED_PATTERN = compile_lazily(r"; Status: cancelled\b")
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
 _COMPARING_PATTERN = compile_lazily(r"\b(?:which|who|whom|whose)\b", re.IGNORECASE)
 
@@ -63,7 +65,7 @@ class Window(NamedTuple):
     #: True if a quantity of the question replaces a range that includes it, or if the question's superlative was
     #: written into the row, because this has the extreme value.
     is_selected: bool = False
-    #: True for an item or row with only other ranges, or without the extreme value.
+    #: True for an item or row with only other ranges or without the extreme value, and for a cancelled appointment.
     is_ruled_out: bool = False
 
 
@@ -98,12 +100,16 @@ def select_windows(
     ):
         passage_index, index = position
         text, offset = _build_window_text(passages[passage_index], index, scorer, numbers)
-        window = Window(position, text, offset, candidates[position], is_ruled_out=position in marked_rows)
+        is_cancelled = _CANCELLED_PATTERN.search(text, offset) and "cancel" not in scorer.question.lower()
+        is_ruled_out = position in marked_rows or bool(is_cancelled)
+        window = Window(position, text, offset, candidates[position], is_ruled_out=is_ruled_out)
         marked_row = marked_rows.get(position)
         if marked_row is not None:
             # Without a title, only the file name can say what the rows of a file are.
             labels = text[:offset] or f"{PurePosixPath(passages[passage_index].document).stem}. "
-            window = window._replace(text=labels + marked_row, offset=len(labels), is_selected=True, is_ruled_out=False)
+            window = window._replace(
+                text=labels + marked_row, offset=len(labels), is_selected=True, is_ruled_out=bool(is_cancelled)
+            )
         windows.setdefault(text, window)
         if len(windows) == max_windows:
             break
@@ -200,7 +206,7 @@ class _CandidateEstimator:
     def replace_ranges(self, windows: Sequence[Window]) -> list[Window]:
         """Return the windows with a quantity of the question in place of each range that includes it.
 
-        Items and rows with only other ranges are ruled out.
+        Items, rows and their lead-ins with only other ranges are ruled out.
         """
         question = self._scorer.question
         parts = [part for window in windows for part in (window.text[: window.offset], window.text[window.offset :])]
@@ -210,7 +216,8 @@ class _CandidateEstimator:
         # Each window takes two of the compared parts: the context before its snippet, and the snippet.
         for window, context, snippet in zip(windows, compared_parts, compared_parts, strict=True):
             is_selected = context.is_within or snippet.is_within or window.is_selected
-            is_entry = get_snippet(self._passages, window.position).kind in ("item", "table")
+            entry = get_snippet(self._passages, window.position)
+            is_entry = entry.kind in ("item", "table") or entry.is_lead_in  # a lead-in is read with its entries
             is_outside = snippet.is_outside and is_entry and not (is_selected or asks_yes_no)
             compared_window = window._replace(
                 text=context.text + snippet.text,
