@@ -11,7 +11,7 @@ labels that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -142,7 +142,8 @@ def _find_best_candidate(
     scores are equal, the first position is returned.
     """
     adjusted_scores = {
-        position: _adjust_score(passages, position, score, selected_scores) for position, score in candidates.items()
+        position: score + _ADJACENCY_BONUS * _continues_selected(passages, position, selected_scores)
+        for position, score in candidates.items()
     }
     best_position = min(candidates, key=lambda position: (-adjusted_scores[position], position))
     return best_position, adjusted_scores[best_position]
@@ -242,21 +243,16 @@ def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
     return previous.section == snippets[index].section and previous.release is None
 
 
-def _adjust_score(
-    passages: Sequence[Passage],
-    position: SnippetPosition,
-    score: float,
-    selected_scores: Mapping[SnippetPosition, float],
-) -> float:
-    """Return the ``score`` of a snippet, with a bonus if it is next to a selected one with the same subject.
-
-    ``selected_scores`` has the scores of the snippets selected so far.
-    """
+def _continues_selected(
+    passages: Sequence[Passage], position: SnippetPosition, selected_positions: Container[SnippetPosition]
+) -> bool:
+    """True if a snippet is next to a selected one with the same subject."""
     (passage_index, index), snippet = position, get_snippet(passages, position)
-    for adjacent in (SnippetPosition(passage_index, index - 1), SnippetPosition(passage_index, index + 1)):
-        if adjacent in selected_scores and _have_same_subject(snippet, get_snippet(passages, adjacent)):
-            return score + _ADJACENCY_BONUS
-    return score
+    neighbors = (SnippetPosition(passage_index, index + step) for step in (-1, 1))
+    return any(
+        neighbor in selected_positions and _have_same_subject(snippet, get_snippet(passages, neighbor))
+        for neighbor in neighbors
+    )
 
 
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:

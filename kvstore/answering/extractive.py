@@ -28,7 +28,7 @@ from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import build_count_pattern, build_role_pattern, load_question_words
 from ..text.words import find_reference_numbers, list_terms, segment_words
 from .answer_span import AnswerPart, AnswerSpan, Verdict
-from .answer_types import FIXED_FORM_TYPES, detect_answer_type
+from .answer_types import FIXED_FORM_TYPES, AnswerType, detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, neutralize_citations
 from .excerpts import Excerpt, SnippetPosition, Stem, get_snippet, put_best_first, render_excerpt, select_excerpts
@@ -159,12 +159,8 @@ class SnippetScorer:
         }
         features = _SnippetFeatures(self, passages, snippet_terms)
         if positions is None:
-            candidates = [
-                position
-                for position in list_candidates(passages)
-                if not is_unasked_mail_field(get_snippet(passages, position), features.answer_type)
-            ]
-            positions = self._select_likeliest(passages, candidates or list_candidates(passages), snippet_terms)
+            candidates = list_candidates(passages, features.answer_type) or list_candidates(passages)
+            positions = self._select_likeliest(passages, candidates, snippet_terms)
         texts = [get_snippet(passages, position).labeled_text for position in positions]
         titled_texts = [
             ": ".join([*self.list_labels(passages[passage_index], index), text])
@@ -336,10 +332,11 @@ class _SnippetFeatures:
         return self._dates.is_contradicted_by(find_date_words(text, self._scorer.language))
 
 
-def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
+def list_candidates(passages: Sequence[Passage], answer_type: AnswerType | None = None) -> list[SnippetPosition]:
     """Return the positions of the snippets that an answer can quote, in order: selectable ones that begin in a hit.
 
-    Code is included only if no other snippet of its passage can be quoted.
+    Code is included only if no other snippet of its passage can be quoted. The sender and the date of a mail are
+    omitted if a question with the ``answer_type`` cannot ask for them (None: they are included).
     """
     candidates = []
     for passage_index, passage in enumerate(passages):
@@ -349,6 +346,7 @@ def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
             SnippetPosition(passage_index, index)
             for index, snippet in hit_snippets
             if snippet.is_selectable or (snippet.kind == "code" and not has_selectable)
+            if answer_type is None or not is_unasked_mail_field(snippet, answer_type)
         ]
     return candidates
 

@@ -48,10 +48,11 @@ _NUMERIC_DATE_PATTERN = compile_lazily(
     r"(?<![\d./-])(?:\d{1,2}[./-] ?(?P<month>1[0-2]|0?[1-9])[./-] ?(?:19|20)?\d\d(?![./-]?\d)"
     r"|(?:19|20)\d\d-(?P<iso>1[0-2]|0[1-9])(?!\d))"
 )
-#: A year, but no round number and no amount.
-_YEAR_PATTERN = compile_lazily(
-    r"(?<![\d.,€$£])(?<![€$£] )(?:1[5-9]|20)\d\d(?<!00)(?![.,]?\d|\s?[€$£%°]|\s?(?:euros?|eur|franken|francs?|dollars?"
-    r"|d[oó]lares|pesos?|person\w*|[ckm]?[glmw]h?[²³]?|kilo\w*|met(?:er|res?|ros?|ri)|liter|litr\w*)(?!\w))",
+#: A year, but no amount ("2000 euros").
+YEAR_PATTERN = compile_lazily(
+    r"(?<![\d.,€$£])(?<![€$£] )(?:1[5-9]|20)\d\d(?![.,]?\d|\s?[€$£%°]|\s?(?:euros?|eur|usd|gbp|franken|francs?|dollars?"
+    r"|d[oó]lares|pounds?|pesos?|person\w*|people|guests?|visitors?|[ckm]?[glmw]h?[²³]?|kilo\w*|kcal|calories?|miles?"
+    r"|met(?:ers?|res?|ros?|ri)|liter|litr\w*|percent|square)(?!\w))",
     re.IGNORECASE,
 )
 #: A range of years: 1998–2004, 2025/26, "von 1998 bis 2004".
@@ -115,7 +116,7 @@ def find_date_words(text: str, language: str | None) -> DateWords:
     return DateWords(
         _expand_ranges(folded_text, weekdays, 7),
         frozenset(month + 1 for month in _expand_ranges(folded_text, months, 12)) | frozenset(numeric_months),
-        frozenset(_YEAR_PATTERN.findall(text)),
+        frozenset(year for year in YEAR_PATTERN.findall(text) if not year.endswith("00")),  # no round numbers
         _OTHER_DAYS_PATTERN.search(folded_text) is not None,
     )
 

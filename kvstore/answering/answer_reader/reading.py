@@ -20,6 +20,7 @@ from ..answer_types import detect_answer_type, find_contrasts, is_contrary
 from ..excerpts import SnippetPosition, get_snippet
 from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
+from ..question_dates import YEAR_PATTERN
 from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
@@ -79,13 +80,9 @@ _MEAN_VERB_PATTERN = compile_lazily(r"\bmean(?=\W*\Z| (?:by|for|if|in|on|that|to
 #: The date of a row or an appointment.
 _DATE_FIELD_PATTERN = compile_lazily(r"(?:\A|[;.] )(?:date|when): ([^;\n]+)", re.IGNORECASE)
 _FULL_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
-#: A year of a question, but neither an amount ("2000 euros") nor the limit of a period ("since 2019").
-_ASKED_YEAR_PATTERN = compile_lazily(
-    r"(?<![\d$€£.,])(?<!\bafter )(?<!\bbefore )(?<!\bbetween )(?<!\bbetween \d{4} and )(?<!\bby )(?<!\bfrom )"
-    r"(?<!\bsince )(?<!\bto )(?<!\buntil )(?<!\btill )(?:1[5-9]|20)\d\d(?![\d%€$]|[.,]\d)"
-    r"(?!\s*(?:[$€£%]|(?:euro|dollar|pound|m(?:et(?:er|re))?|km|kg|gram|mile|person|guest|visitor|calorie|kcal)s?\b"
-    r"|eur\b|usd\b|gbp\b|people\b|percent\b|square\b))",
-    re.IGNORECASE,
+#: The limit of a period, which does not ask about its year: "since 2019".
+_PERIOD_LIMIT_PATTERN = compile_lazily(
+    r"\b(?:after|before|between(?: \d{4} and)?|by|from|since|to|until|till) \d{4}\b", re.IGNORECASE
 )
 #: The name of a field or setting that is written with underscores or periods, but not a number.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b(?![\d.]+[:= ])[^\W_]+(?:[_.][^\W_]+)+(?=: | ?= ?)")
@@ -253,7 +250,7 @@ def _read_candidates(
     open a document about the subject of the question.
     """
     contrasts = find_contrasts(question)
-    years = set(_ASKED_YEAR_PATTERN.findall(question))
+    years = set(YEAR_PATTERN.findall(_PERIOD_LIMIT_PATTERN.sub(" ", question)))
     texts = [_split_field_names(window.text, question) for window in windows]
     candidates = []
     for window, output in zip(windows, reader.read(question, texts), strict=True):

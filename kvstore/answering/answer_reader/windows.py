@@ -25,7 +25,7 @@ from ..passages import Passage
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
 from ..releases import asks_for_latest_release, parse_release, remove_release_words
-from ..snippets import MAIL_FIELD_PATTERN, Snippet, is_unasked_mail_field
+from ..snippets import MAIL_FIELD_PATTERN, Snippet
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
@@ -127,11 +127,11 @@ def _find_candidates(
     Questions cannot be read, and neither can web addresses and fields of mails that the question cannot ask for.
     """
     candidates: dict[SnippetPosition, bool] = {}
-    for position in list_candidates(passages):
+    for position in list_candidates(passages, answer_type):
         snippet = get_snippet(passages, position)
         is_address = _ADDRESS_PATTERN.fullmatch(snippet.text) is not None
         is_unasked_address = is_address and answer_type.name not in _ADDRESS_TYPES
-        if not (snippet.is_question or is_unasked_address or is_unasked_mail_field(snippet, answer_type)):
+        if not (snippet.is_question or is_unasked_address):
             candidates[position] = estimator.lacks_answer_type(position)
     # Headings are not selectable, so those with the date of a version are added.
     return candidates | {
