@@ -346,7 +346,7 @@ def test_a_german_noun_and_its_number_are_one_name() -> None:
         ("Haus 8 gehört Ida, 7 Häuser gehören Otto.", False),
         ("| Haus 1 | 1957 | 24 |", False),
     ):
-        assert PassageWords(text, stem).has_name(name, function_words) == has_name, text
+        assert PassageWords(text, stem, function_words).has_name(name) == has_name, text
 
 
 def test_a_number_is_not_that_of_another_thing(german_store: kvstore.Store) -> None:

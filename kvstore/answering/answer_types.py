@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, pairwise
 from typing import NamedTuple
@@ -336,8 +336,7 @@ def find_missing_answer_type(
     texts: Sequence[str],
     coverages: Sequence[float],
     *,
-    names: Sequence[QuestionName],
-    function_words: frozenset[str],
+    names: Iterable[QuestionName],
     is_english: bool,
 ) -> str:
     """Return what a question asks for, such as ``telephone number``, if no relevant passage has text of this form.
@@ -357,7 +356,7 @@ def find_missing_answer_type(
         pairs = zip(texts, coverages, strict=True)
         relevant_texts = [text for text, coverage in pairs if coverage >= min_coverage]
     elif not is_english:
-        has_names = [all(passage.has_name(name, function_words) for name in names) for passage in passages]
+        has_names = [all(passage.has_name(name) for name in names) for passage in passages]
         relevant_texts = list(compress(texts, has_names)) or texts
     if any(map(answer_type.is_present_in, relevant_texts)):
         return ""

@@ -235,6 +235,8 @@ def estimate_confidence(
     passages = list(map(PassageWords, texts))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
+    for passage in passages:
+        passage.function_words = function_words
     question_language = detect_question_language(query.question, language)
     question_terms = _QuestionTerms.from_question(query, question_language)
     if not passages:
@@ -253,7 +255,7 @@ def estimate_confidence(
     ]
     coverages = list(map(question_terms.compute_coverage, passage_terms))
     missing_names, unknown_names = _find_missing_names(
-        question_terms, passages, scored_passages if reader_result is None else None, function_words
+        question_terms, passages, scored_passages if reader_result is None else None
     )
     missing_numbers = find_missing_numbers(query.question, [passage.text for passage in passages])
     unknown_names += tuple(number for number in missing_numbers if not any(number in name for name in unknown_names))
@@ -282,7 +284,6 @@ def estimate_confidence(
             passages=passages,
             first_text=f"{scored_passages.first_passage_text}\n{scored_passages.first_paragraph}",
             names=question_terms.names if answer_type.name in _NAMED_TYPES else (),
-            function_words=function_words,
         )
     if lacks_section and not is_english:
         logit += _MISSING_SECTION_LOGIT
@@ -297,8 +298,7 @@ def estimate_confidence(
             # A date in the file name or title of a hit does not answer.
             [*(f"{hit.heading} {hit.text}" for hit in hits), *context],
             coverages,
-            names=list(question_terms.names),
-            function_words=function_words,
+            names=question_terms.names,
             is_english=is_english,
         )
     confidence = Confidence(
@@ -314,20 +314,18 @@ def _find_missing_names(
     question_terms: _QuestionTerms,
     passages: Sequence[PassageWords],
     scored_passages: ScoredPassages | None,
-    function_words: frozenset[str],
 ) -> tuple[list[QuestionName], tuple[str, ...]]:
     """Return the names of a question that no passage has, and the texts of those among them that no chunk has.
 
     A name with a number can also be in a table row of ``scored_passages`` (None: rows do not count).
     """
-    missing_names = [
-        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
-    ]
+    missing_names = [name for name in question_terms.names if not any(passage.has_name(name) for passage in passages)]
     if scored_passages is not None and any(name.number_indexes for name in missing_names):
         # A displayed row has the name of a column before its number: "Haus: 7".
         snippets = chain.from_iterable(passage.snippets for passage in scored_passages.passages)
-        rows = PassageWords("\n".join(snippet.text for snippet in snippets if snippet.cell_text), question_terms.stem)
-        missing_names = [name for name in missing_names if not rows.has_name(name, function_words)]
+        text = "\n".join(snippet.text for snippet in snippets if snippet.cell_text)
+        rows = replace(passages[0], text=text, stem=question_terms.stem)
+        missing_names = [name for name in missing_names if not rows.has_name(name)]
     # If the passages have "Frau Blum" of "Frau Blum Geburtstag", only the noun after it is missing.
     names_of_persons = {name for name in missing_names if any(passage.has_person(name) for passage in passages)}
     # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.

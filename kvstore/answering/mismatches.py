@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from ..retrieval.evidence import Hit
@@ -102,7 +103,6 @@ def contradict_question(
     passages: Sequence[PassageWords],
     first_text: str,
     names: Iterable[QuestionName],
-    function_words: frozenset[str],
 ) -> bool:
     """True if passages have other dates than a question, only other numbers after its nouns, or its name elsewhere.
 
@@ -110,14 +110,11 @@ def contradict_question(
     answer begins with ``first_text``, a passage with its first paragraph as displayed: if another passage has one of
     the ``names``, it must have it, too.
     """
-    first_passage = PassageWords(blank_decimals(first_text, question), passages[0].stem)
+    first_passage = replace(passages[0], text=blank_decimals(first_text, question))
     return (
         _has_other_date(question, language, first_text, texts)
-        or any(
-            _has_other_number(noun, number, passages, function_words)
-            for noun, number in find_numbered_nouns(question, language)
-        )
-        or _is_name_elsewhere(names, first_passage, passages, function_words)
+        or any(_has_other_number(noun, number, passages) for noun, number in find_numbered_nouns(question, language))
+        or _is_name_elsewhere(names, first_passage, passages)
     )
 
 
@@ -134,11 +131,9 @@ def _has_other_date(question: str, language: str | None, first_text: str, texts:
     return bool(dates.weekdays or dates.months) and dates.is_contradicted_by(find_date_words(first_text, language))
 
 
-def _has_other_number(noun: str, number: int, passages: Sequence[PassageWords], function_words: frozenset[str]) -> bool:
+def _has_other_number(noun: str, number: int, passages: Sequence[PassageWords]) -> bool:
     """True if the passages have only other numbers than ``number`` after a noun: *línea 5*, and never *línea 4*."""
-    ranges = list(
-        chain.from_iterable(passage.list_number_ranges(passage.stem(noun), function_words) for passage in passages)
-    )
+    ranges = list(chain.from_iterable(passage.list_number_ranges(passage.stem(noun)) for passage in passages))
     return bool(ranges) and not any(first <= number <= last for first, last in ranges)
 
 
@@ -146,7 +141,6 @@ def _is_name_elsewhere(
     names: Iterable[QuestionName],
     first_passage: PassageWords,
     passages: Sequence[PassageWords],
-    function_words: frozenset[str],
 ) -> bool:
     """True if another passage has a name of the question, but not the first one, with which the answer begins.
 
@@ -154,8 +148,7 @@ def _is_name_elsewhere(
     names, and neither do German names, because ordinary nouns can be part of them.
     """
     return any(
-        not first_passage.has_name(name, function_words)
-        and any(passage.has_name(name, function_words) for passage in passages)
+        not first_passage.has_name(name) and any(passage.has_name(name) for passage in passages)
         for name in names
         if not (name.is_token or name.can_include_nouns or name.text.isdecimal())
     )

@@ -121,11 +121,12 @@ class PassageWords:
 
     The plural of an abbreviation ("DVDs") counts as the singular. If the normal form splits the text into other words,
     ``forms`` are the words in normal form too. ``stem`` makes the forms of a name equal in languages that inflect
-    names.
+    names. ``function_words`` are those of the passage's language.
     """
 
     text: str
     stem: Callable[[str], str] = str
+    function_words: frozenset[str] = FUNCTION_WORDS
     words: list[str] = field(init=False)
     forms: list[str] = field(init=False)
 
@@ -133,30 +134,30 @@ class PassageWords:
         """Split the text into words, in normal form and as written."""
         self.words, self.forms = _list_words_and_forms(self.text)
 
-    def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
+    def has_name(self, name: QuestionName) -> bool:
         """True if the passage contains a name from a question as a whole, with its words capitalized.
 
         A technical token can occur anywhere in the text, in any case. If a name opens a sentence, its first word may be
         missing, because its capital may mean nothing. In German, two adjacent words of a longer name are enough,
         because the others can be ordinary nouns, the two words of a genitive may be apart, and a number must directly
-        follow its noun. ``function_words`` are those of the passage's language.
+        follow its noun.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()
         num_words = len(name.words)
         if name.number_indexes:  # "Haus 7" is neither "7 Uhr" nor "Haus 8", whatever else the passage has
-            return all(self._has_numbered_noun(name, index, function_words) for index in name.number_indexes)
+            return all(self._has_numbered_noun(name, index) for index in name.number_indexes)
         if name.can_include_nouns and num_words == 2 and any(word.endswith("s") for word in name.words):
             # A genitive: "Luthers Schriften" are "die Schriften von Luther".
-            return all(self._has_words(name, slice(index, index + 1), function_words) for index in range(2))
+            return all(self._has_words(name, slice(index, index + 1)) for index in range(2))
         if name.can_include_nouns and num_words > 2:
             # One pair of adjacent words is enough, because another word can be a noun next to the name.
             pairs = (slice(first, first + 2) for first in range(num_words - 1))
-            return any(self._has_words(name, pair, function_words) for pair in pairs)
-        if self._has_words(name, slice(None), function_words):
+            return any(self._has_words(name, pair) for pair in pairs)
+        if self._has_words(name, slice(None)):
             return True
         can_lack_first = name.opens_sentence and num_words > 1
-        return can_lack_first and self._has_words(name, slice(1, None), function_words)
+        return can_lack_first and self._has_words(name, slice(1, None))
 
     def has_person(self, name: QuestionName) -> bool:
         """True if the passage has the title and the first word of a name; the second can be an ordinary German noun.
@@ -173,7 +174,7 @@ class PassageWords:
         """The stem of each word; the words themselves if the language has no stemmer."""
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
-    def _has_numbered_noun(self, name: QuestionName, index: int, function_words: frozenset[str]) -> bool:
+    def _has_numbered_noun(self, name: QuestionName, index: int) -> bool:
         """True if the passage has the number at ``index`` of a name directly after the word before it in the name.
 
         A label ("Haus Nr. 7"), or other numbers with a function word before each next one ("Haus 5 und 7"), can be
@@ -184,12 +185,10 @@ class PassageWords:
         if f"{number}. {noun_form}" in self.text:
             return True
         noun_stem = self.stem(name.words[index - 1])
-        ranges = self.list_number_ranges(noun_stem, function_words, form=noun_form)
+        ranges = self.list_number_ranges(noun_stem, form=noun_form)
         return any(first <= int(number) <= last for first, last in ranges)
 
-    def list_number_ranges(
-        self, noun_stem: str, function_words: frozenset[str], *, form: str | None = None
-    ) -> list[tuple[int, int]]:
+    def list_number_ranges(self, noun_stem: str, *, form: str | None = None) -> list[tuple[int, int]]:
         """Return the lowest and the highest number after each occurrence of a noun that numbers follow.
 
         A label ("Haus Nr. 7"), or other numbers with a function word before each next one ("Haus 5 und 7"), can be
@@ -197,19 +196,19 @@ class PassageWords:
         """
         ranges = []
         for position, stem in enumerate(self._stems):
-            if stem != noun_stem or (form is not None and not self._matches_form(position, form, function_words)):
+            if stem != noun_stem or (form is not None and not self._matches_form(position, form)):
                 continue
             following = self.words[position + 1 : position + 1 + _MAX_NUMBER_WORDS]
             if following and following[0] in _GERMAN_LABELS | _NUMBER_LABELS:
                 del following[0]
             numbers = list(takewhile(str.isdecimal, following[::2]))
-            num_links = len(list(takewhile(function_words.__contains__, following[1::2])))
+            num_links = len(list(takewhile(self.function_words.__contains__, following[1::2])))
             values = list(map(int, numbers[: num_links + 1]))
             if values:
                 ranges.append((min(values), max(values)))
         return ranges
 
-    def _has_words(self, name: QuestionName, indexes: slice, function_words: frozenset[str]) -> bool:
+    def _has_words(self, name: QuestionName, indexes: slice) -> bool:
         """True if the passage has the words of a name that the slice ``indexes`` selects, in order and almost adjacent.
 
         At most ``_MAX_WORDS_BETWEEN`` other words are between two consecutive ones.
@@ -217,13 +216,12 @@ class PassageWords:
         stems = map(self.stem, name.words[indexes])
         (first_stem, first_form), *following = zip(stems, name.forms[indexes], strict=True)
         return first_stem in self._stems and any(
-            self._matches_form(position, first_form, function_words)
-            and self._is_followed_by(position, following, function_words)
+            self._matches_form(position, first_form) and self._is_followed_by(position, following)
             for position, stem in enumerate(self._stems)
             if stem == first_stem
         )
 
-    def _is_followed_by(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
+    def _is_followed_by(self, position: int, words: Sequence[tuple[str, str]]) -> bool:
         """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position`` in order.
 
         At most ``_MAX_WORDS_BETWEEN`` other words precede each of them. A word with the stem counts only if its form
@@ -232,11 +230,7 @@ class PassageWords:
         for stem, form in words:
             candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))
             next_position = next(
-                (
-                    index
-                    for index in candidates
-                    if self._stems[index] == stem and self._matches_form(index, form, function_words)
-                ),
+                (index for index in candidates if self._stems[index] == stem and self._matches_form(index, form)),
                 None,
             )
             if next_position is None:
@@ -244,7 +238,7 @@ class PassageWords:
             position = next_position
         return True
 
-    def _matches_form(self, index: int, form: str, function_words: frozenset[str]) -> bool:
+    def _matches_form(self, index: int, form: str) -> bool:
         """True if the word of the passage at ``index`` can be a word of a name that the question writes as ``form``.
 
         It is written in the same way, or is capitalized, or does not begin with a letter, or is a function word. The
@@ -252,7 +246,7 @@ class PassageWords:
         """
         own_form = self.forms[index]
         can_begin_name = own_form[0].isupper() or not own_form[0].isalpha()
-        return own_form == form or can_begin_name or self.words[index] in function_words
+        return own_form == form or can_begin_name or self.words[index] in self.function_words
 
 
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
