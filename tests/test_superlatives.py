@@ -22,7 +22,7 @@ UNITS = {"min": 60, "h": 3600, "days": 86400, "weeks": 604800}
 def mark(question: str, texts: Sequence[str]) -> dict[int, str | None]:
     superlative = find_superlative(question, STEM)
     assert superlative is not None
-    return mark_extremes([ComparedRow("table", text) for text in texts], superlative, STEM)
+    return mark_extremes([ComparedRow("table", text) for text in texts], superlative)
 
 
 @pytest.mark.parametrize(

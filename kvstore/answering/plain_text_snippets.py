@@ -270,8 +270,9 @@ class _ParagraphPart(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line: the character offsets of its text without indentation, and the width of the indentation in characters."""
+    """A line: its text without indentation, with its character offsets, and the width of the indentation."""
 
+    text: str
     start: int
     end: int
     indent: int
@@ -287,46 +288,45 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
     lines = _list_lines(text, start - indent, end)
     if starts_mid_line and len(lines) > 1:
         lines[0] = lines[0]._replace(indent=lines[1].indent)
-    item_lines = _find_item_lines(text, lines)
-    widths = sorted(line.end - line.start for line in lines)
+    item_lines = _find_item_lines(lines)
+    widths = sorted(len(line.text) for line in lines)
     # One long line, such as a web address, says nothing about the width of the others.
     max_width = widths[-2 if len(widths) > 3 else -1] if widths else 0
     # The index of the first line of the next part, and the minimum indentation of the lines below a term.
     first, min_indent = 0, 0
     while first < len(lines):
         line = lines[first]
-        if _is_title_line(text, lines, first, item_lines, max_width):
+        if _is_title_line(lines, first, item_lines, max_width):
             yield _ParagraphPart(line.start, line.end, line.indent, is_title=True)
             first, min_indent = first + 1, 0
             continue
-        if _is_term_line(text, lines, first):
+        if _is_term_line(lines, first):
             yield _ParagraphPart(line.start, line.end, line.indent, is_heading_or_term=True)
             first, min_indent = first + 1, line.indent + 1
             continue
-        has_term_column = _has_term_column(text, lines, first)
+        has_term_column = _has_term_column(lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
-        has_name = FIELD_OR_SPEAKER_PATTERN.match(text, line.start, line.end) is not None
-        if has_name and _is_unwrapped(text, lines, first, max_width):
+        has_name = FIELD_OR_SPEAKER_PATTERN.match(line.text) is not None
+        if has_name and _is_unwrapped(lines, first, max_width):
             stop = first + 1
         else:
             min_next_indent = line.indent + 1 if has_term_column else min_indent
-            stop = _find_part_end(text, lines, first, item_lines, min_next_indent, max_width)
-        line_text = text[line.start : line.end]
-        is_heading = len(line_text.split()) <= _MAX_HEADING_WORDS and not SENTENCE_END_PATTERN.search(line_text)
+            stop = _find_part_end(lines, first, item_lines, min_next_indent, max_width)
+        is_heading = len(line.text.split()) <= _MAX_HEADING_WORDS and not SENTENCE_END_PATTERN.search(line.text)
         yield _ParagraphPart(
             line.start,
             lines[stop - 1].end,
             line.indent,
             is_heading_or_term=len(lines) == 1 and is_heading and not has_term_column,
             has_term_column=has_term_column,
-            is_item=first in item_lines and any(pattern.match(line_text) for pattern in _LIST_ITEM_PATTERNS),
+            is_item=first in item_lines and any(pattern.match(line.text) for pattern in _LIST_ITEM_PATTERNS),
             has_marker=first in item_lines,
         )
         first = stop
 
 
 def _find_part_end(
-    text: str, lines: Sequence[_Line], first: int, item_lines: Collection[int], min_next_indent: int, max_width: int
+    lines: Sequence[_Line], first: int, item_lines: Collection[int], min_next_indent: int, max_width: int
 ) -> int:
     """Return the index after the last line of the part of a paragraph that begins at the line ``first``.
 
@@ -338,26 +338,26 @@ def _find_part_end(
     for index in range(first + 1, len(lines)):
         if lines[index].indent < min_next_indent or index in item_lines:
             return index
-        opens_entry = lines[index].indent <= lines[first].indent and _opens_entry(text, lines, index, max_width)
-        if opens_entry or _is_title_line(text, lines, index, item_lines, max_width):
+        opens_entry = lines[index].indent <= lines[first].indent and _opens_entry(lines, index, max_width)
+        if opens_entry or _is_title_line(lines, index, item_lines, max_width):
             return index
-        if _is_term_line(text, lines, index) or _has_term_column(text, lines, index):
+        if _is_term_line(lines, index) or _has_term_column(lines, index):
             return index
     return len(lines)
 
 
-def _opens_entry(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
+def _opens_entry(lines: Sequence[_Line], index: int, max_width: int) -> bool:
     """True if the line at ``index`` does not continue the one before it, as in notes with one thing on each line.
 
     It begins with a capital or a digit. The line before it was not wrapped, is not in capitals, and ends within a
     sentence, but not with a comma or a function word.
     """
-    before, line = (text[line.start : line.end] for line in lines[index - 1 : index + 1])
+    before, line = lines[index - 1].text, lines[index].text
     if SENTENCE_END_PATTERN.search(before) or before.endswith(tuple(",-–—，、")) or before.isupper():
         return False
     has_start = line[:1].isupper() or line[:1].isdigit()
     ends_with_content = before.rpartition(" ")[2].lower() not in FUNCTION_WORDS
-    return has_start and ends_with_content and _is_unwrapped(text, lines, index - 1, max_width)
+    return has_start and ends_with_content and _is_unwrapped(lines, index - 1, max_width)
 
 
 def _list_lines(text: str, start: int, end: int) -> list[_Line]:
@@ -365,12 +365,12 @@ def _list_lines(text: str, start: int, end: int) -> list[_Line]:
     lines: list[_Line] = []
     for raw_line in text[start:end].splitlines(keepends=True):
         indent = len(raw_line) - len(raw_line.lstrip())
-        lines.append(_Line(start + indent, start + len(raw_line.rstrip()), indent))
+        lines.append(_Line(raw_line.strip(), start + indent, start + len(raw_line.rstrip()), indent))
         start += len(raw_line)
     return lines
 
 
-def _find_item_lines(text: str, lines: Sequence[_Line]) -> set[int]:
+def _find_item_lines(lines: Sequence[_Line]) -> set[int]:
     """Return the indexes of the lines of a paragraph that begin an item of a list.
 
     At least two lines must have the same kind of marker, for example a number ("1.") or a date, or the same noun with a
@@ -379,13 +379,13 @@ def _find_item_lines(text: str, lines: Sequence[_Line]) -> set[int]:
     lines_by_marker: dict[tuple[int, str], set[int]] = defaultdict(set)
     for index, line in enumerate(lines):
         for kind, pattern in enumerate((*_ITEM_PATTERNS_BY_KIND, _NUMBERED_NOUN_PATTERN)):
-            match = pattern.match(text, line.start, line.end)
+            match = pattern.match(line.text)
             if match is not None:
                 lines_by_marker[kind, match.groupdict().get("noun", "")].add(index)
     return set().union(*(indexes for indexes in lines_by_marker.values() if len(indexes) > 1))
 
 
-def _is_title_line(text: str, lines: Sequence[_Line], index: int, item_lines: Collection[int], max_width: int) -> bool:
+def _is_title_line(lines: Sequence[_Line], index: int, item_lines: Collection[int], max_width: int) -> bool:
     """True if the line at ``index`` is the title of the lines below it, such as "3. Payment" in a contract.
 
     A title has a few words and no punctuation at its end. It is in capitals, which the next line is not, or it is the
@@ -395,7 +395,7 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, item_lines: Co
     """
     if index + 1 == len(lines):
         return False
-    line, next_line = (text[line.start : line.end] for line in lines[index : index + 2])
+    line, next_line = lines[index].text, lines[index + 1].text
     has_title_form = len(line.split()) <= _MAX_HEADING_WORDS and not (
         SENTENCE_END_PATTERN.search(line) or line.endswith((",", "，", "、"))
     )
@@ -408,46 +408,44 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, item_lines: Co
         return True
     if not _SECTION_NUMBER_PATTERN.match(line) or _SECTION_NUMBER_PATTERN.match(next_line):
         return False
-    is_unwrapped = _is_unwrapped(text, lines, index, max_width)
+    is_unwrapped = _is_unwrapped(lines, index, max_width)
     return is_unwrapped and (index + 1 in item_lines or next_line[:1].isupper() or next_line[:1].isdigit())
 
 
-def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
+def _is_unwrapped(lines: Sequence[_Line], index: int, max_width: int) -> bool:
     """True if the line at ``index`` was not wrapped: the first word of the next line would fit on it.
 
     ``max_width`` is the assumed maximum length of a line in characters. False for the last line.
     """
     if index + 1 == len(lines):
         return False
-    next_word = text[lines[index + 1].start : lines[index + 1].end].partition(" ")[0]
-    width = lines[index].end - lines[index].start
-    return width + 1 + len(next_word) < max_width
+    next_word = lines[index + 1].text.partition(" ")[0]
+    return len(lines[index].text) + 1 + len(next_word) < max_width
 
 
-def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
+def _is_term_line(lines: Sequence[_Line], index: int) -> bool:
     """True if the line at ``index`` can be a term above its definition, or a heading.
 
     It has few words or is an option (``-v``), and the next line is indented by at least two more characters. It does
     not end with a period, comma or semicolon, and its definition does not begin in a second column.
     """
     line = lines[index]
-    line_text = text[line.start : line.end]
     is_next_indented = index + 1 < len(lines) and lines[index + 1].indent >= line.indent + 2
-    if not is_next_indented or len(line_text) > _MAX_TERM_LINE:
+    if not is_next_indented or len(line.text) > _MAX_TERM_LINE:
         return False
-    has_few_words = line_text.startswith("-") or len(line_text.split()) <= _MAX_TERM_WORDS
-    is_sentence = line_text.endswith((".", ",", ";", "。", "，", "、", "；"))
-    return has_few_words and not is_sentence and not _has_term_column(text, lines, index)
+    has_few_words = line.text.startswith("-") or len(line.text.split()) <= _MAX_TERM_WORDS
+    is_sentence = line.text.endswith((".", ",", ";", "。", "，", "、", "；"))
+    return has_few_words and not is_sentence and not _has_term_column(lines, index)
 
 
-def _has_term_column(text: str, lines: Sequence[_Line], index: int) -> bool:
+def _has_term_column(lines: Sequence[_Line], index: int) -> bool:
     """True if the line at ``index`` has a term in its first column and the start of its definition in the second."""
     line = lines[index]
-    column = _COLUMN_TERM_PATTERN.match(text[line.start : line.end])
+    column = _COLUMN_TERM_PATTERN.match(line.text)
     if column is None or len(column["term"]) > _MAX_COLUMN_TERM:
         return False
     if index + 1 < len(lines) and lines[index + 1].indent > line.indent:
         return lines[index + 1].indent == line.indent + column.end()
     # Justified text also has wide gaps between words. Without an indented line below, only an option such as -v is
     # certainly a term, and only at the start of a paragraph or below another option.
-    return column["term"].startswith("-") and (index == 0 or _has_term_column(text, lines, index - 1))
+    return column["term"].startswith("-") and (index == 0 or _has_term_column(lines, index - 1))

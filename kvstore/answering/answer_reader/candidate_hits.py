@@ -187,7 +187,7 @@ def _add_extreme_rows(rows: _ComparedRows, table: _RowDocuments, superlative: Su
 
     Nothing is added if a row with an extreme value has several chunks.
     """
-    marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative, query.stem)
+    marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative)
     documents = query.state.documents.get_many(table.rows).values()
     extremes = {row.key: row for index, row in enumerate(documents) if marked.get(index)}
     if all(row.chunk_count == 1 for row in extremes.values()):

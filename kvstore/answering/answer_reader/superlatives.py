@@ -146,7 +146,7 @@ class Superlative(NamedTuple):
     ``phrase`` is the superlative with a verb before it that names its measure, such as "costs the least". ``terms`` are
     the stems of the other content words of the question, ``next_terms`` those of the two words after the superlative
     (of "first" and "last": the word before and the five after it), and ``names`` its capitalized words and words with
-    digits, in lower case.
+    digits, in lower case. ``stem`` maps a word to its stem.
     """
 
     text: str
@@ -156,6 +156,7 @@ class Superlative(NamedTuple):
     terms: frozenset[str]
     next_terms: frozenset[str]
     names: tuple[str, ...]
+    stem: Callable[[str], str]
 
 
 class ComparedRow(NamedTuple):
@@ -240,19 +241,17 @@ def find_superlative(question: str, stem: Callable[[str], str]) -> Superlative |
     names = tuple(name.lower() for name in _SELECTING_WORD_PATTERN.findall(other_words))
     next_terms = frozenset(map(stem, list_content_words(next_words)))
     terms = frozenset(list_content_terms(other_words, stem))
-    return Superlative(text, phrase, measure, is_highest, terms, next_terms, names)
+    return Superlative(text, phrase, measure, is_highest, terms, next_terms, names, stem)
 
 
-def mark_extremes(
-    rows: Sequence[ComparedRow], superlative: Superlative, stem: Callable[[str], str]
-) -> dict[int, str | None]:
+def mark_extremes(rows: Sequence[ComparedRow], superlative: Superlative) -> dict[int, str | None]:
     """Map the indexes of rows with an extreme value to their texts with the superlative before the column's name.
 
     The other rows of a table in which a single column was compared are mapped to None. If rows of some tables have a
-    name of the question, no row of another table is extreme. ``stem`` maps a word to its stem.
+    name of the question, no row of another table is extreme.
 
     >>> rows = [ComparedRow("fees", "Room: A; Price: $40"), ComparedRow("fees", "Room: B; Price: $25")]
-    >>> mark_extremes(rows, find_superlative("Which room is the cheapest?", str), str)
+    >>> mark_extremes(rows, find_superlative("Which room is the cheapest?", str))
     {1: 'Room: B; cheapest Price: $25', 0: None}
     """
     indexes_by_table: dict[Hashable, list[int]] = defaultdict(list)
@@ -267,9 +266,9 @@ def mark_extremes(
         entry_names = [rows[index].text.partition(": ")[0] for index, row in cells.items() if "" in row]
         if len(set(entry_names)) < len(entry_names):
             continue
-        columns = _choose_columns(_list_columns(compared_cells), superlative, stem)
+        columns = _choose_columns(_list_columns(compared_cells), superlative)
         labels = {index: set(_WORD_PATTERN.findall(rows[index].labels.lower())) for index in indexes}
-        selections.extend(_select_rows(compared_cells, labels, column, superlative, stem) for column in columns)
+        selections.extend(_select_rows(compared_cells, labels, column, superlative) for column in columns)
         ruled_out.extend(indexes if len(columns) == 1 else [])
     highest_count = max((selection.num_names for selection in selections), default=0)
     marked: dict[int, str | None] = {}
@@ -344,29 +343,25 @@ def _list_columns(rows: Mapping[int, Mapping[str, _Cell]]) -> list[_ComparedColu
     return columns
 
 
-def _choose_columns(
-    columns: Sequence[_ComparedColumn], superlative: Superlative, stem: Callable[[str], str]
-) -> list[_ComparedColumn]:
+def _choose_columns(columns: Sequence[_ComparedColumn], superlative: Superlative) -> list[_ComparedColumn]:
     """Return the columns that a superlative compares.
 
     They are the columns that the two words after the superlative name ("the biggest budget"), columns of its measure,
     or columns that the question names, in this order of preference. Among them, those with the most terms of the
     question in their names are chosen. A column whose name has the superlative ("Minimum age") is not compared.
     """
-    superlative_terms = set() if superlative.text.lower().endswith("rated") else set(list_terms(superlative.text, stem))
+    stem, text = superlative.stem, superlative.text.lower()
+    superlative_terms = set() if text.endswith("rated") else set(list_terms(text, stem))
     terms = {column.name: set(list_terms(column.name.replace("_", " "), stem)) for column in columns}
     columns = [column for column in columns if superlative_terms.isdisjoint(terms[column.name])]
-    if superlative.text.lower() in _ORDER_WORDS:
+    is_quantifier = text in _QUANTIFIERS and superlative.phrase == superlative.text
+    if text in _ORDER_WORDS or (is_quantifier and superlative.next_terms):  # not "most members pay"
         columns = [column for column in columns if not superlative.next_terms.isdisjoint(terms[column.name])]
-    if superlative.text.lower() in _AGE_WORDS:
+    if text in _AGE_WORDS:
         columns = [column for column in columns if _FUTURE_PATTERN.search(column.name) is None]
-    term_counts = {column.name: len(terms[column.name] & superlative.terms) for column in columns}
-    is_quantifier = superlative.text.lower() in _QUANTIFIERS and superlative.phrase == superlative.text
-    if is_quantifier and superlative.next_terms:  # not "most members pay"
-        columns = [column for column in columns if not superlative.next_terms.isdisjoint(terms[column.name])]
     columns = _choose_columns_by_measure(columns, superlative, terms)
-    highest_count = max((term_counts[column.name] for column in columns), default=0)
-    return [column for column in columns if term_counts[column.name] == highest_count]
+    term_counts = [len(terms[column.name] & superlative.terms) for column in columns]
+    return [column for column, count in zip(columns, term_counts, strict=True) if count == max(term_counts)]
 
 
 def _choose_columns_by_measure(
@@ -427,7 +422,6 @@ def _select_rows(
     labels: Mapping[int, Collection[str]],
     column: _ComparedColumn,
     superlative: Superlative,
-    stem: Callable[[str], str],
 ) -> _SelectedRows:
     """Return the rows of a table that the question compares by a column; each has a value in it.
 
@@ -438,7 +432,7 @@ def _select_rows(
     indexes = [index for index in rows if index in column.values]
     for name in dict.fromkeys(name for index in indexes for name in rows[index]):
         if name != column.name:
-            matching = [index for index in indexes if _is_in_question(rows[index].get(name), superlative, stem)]
+            matching = [index for index in indexes if _is_in_question(rows[index].get(name), superlative)]
             indexes = matching or indexes
     num_names = 0
     for word in superlative.names:
@@ -458,8 +452,8 @@ def _has_word(cell: _Cell, word: str) -> bool:
     return word in content and word in _WORD_PATTERN.findall(content)
 
 
-def _is_in_question(cell: _Cell | None, superlative: Superlative, stem: Callable[[str], str]) -> bool:
+def _is_in_question(cell: _Cell | None, superlative: Superlative) -> bool:
     """True if all words of a cell are in the question of a superlative; False for an empty, missing or long cell."""
     content = "" if cell is None or cell.content is None or len(cell.content) > MAX_CELL else cell.content
-    terms = set(list_terms(content, stem))
+    terms = set(list_terms(content, superlative.stem))
     return bool(terms) and terms <= superlative.terms

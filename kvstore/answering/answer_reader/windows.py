@@ -447,7 +447,7 @@ def _compare_rows(
         return {}
     rows = _build_compared_rows(passages, positions, compared)
     row_positions = list(rows)
-    marked_texts = mark_extremes(list(rows.values()), superlative, scorer.stem)
+    marked_texts = mark_extremes(list(rows.values()), superlative)
     marked_rows = {row_positions[index]: text for index, text in marked_texts.items()}
     for position in marked_rows:
         document = compared.get(passages[position.passage_index].document)
