@@ -9,6 +9,7 @@ its settings.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from ..text.blocks import ChunkBlock, is_lead_in, split_chunk_blocks
 from ..text.patterns import compile_lazily
@@ -16,6 +17,7 @@ from .block_kinds import find_block_kind
 from .inline_rendering import render_inline, strip_item_marker
 from .settings_snippets import split_settings
 from .snippets import (
+    TABLE_RULE_PATTERN,
     PassageBlock,
     Snippet,
     SnippetHeading,
@@ -39,19 +41,16 @@ LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*
 class MarkdownSnippetSplitter:
     """Splits a Markdown text into snippets and headings. It remembers the term that is being defined."""
 
-    def __init__(
-        self, text: str, language: str | None, header_row: str = "", preceding_settings: str | None = None
-    ) -> None:
+    def __init__(self, text: str, language: str | None, section_before: str, *, is_configuration: bool) -> None:
         """Split a text into blocks, such as paragraphs and headings.
 
-        ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the
-        table in which the text begins, if it begins in one. In a configuration file, ``preceding_settings`` is the text
-        of the section before the passage (None: any other kind of file).
+        ``language`` decides where sentences end (None: the rules for English). ``section_before`` is the text of the
+        section before the passage if this begins in a table, or in a configuration file (``is_configuration``).
         """
         self._text = text
         self._language = language
-        self._header_row = header_row
-        self._preceding_settings = preceding_settings
+        self._section_before = section_before
+        self._is_configuration = is_configuration
         self._blocks = split_chunk_blocks(text)
         #: The term that is being defined (empty: none), and the nesting level of its list item.
         self._term, self._term_level = "", 0
@@ -72,12 +71,12 @@ class MarkdownSnippetSplitter:
                 yield from iter_release_snippets(heading, block_span)
             elif LINK_DEFINITIONS_PATTERN.fullmatch(self._text, block.start, block.end):
                 continue
-            elif block.kind == "code" and self._preceding_settings is not None:
-                yield from split_settings(block_span, self._preceding_settings)
+            elif block.kind == "code" and self._is_configuration:
+                yield from split_settings(block_span, self._section_before)
             elif block.kind == "code":
                 yield from split_code(block_span)
             elif block.kind == "table":
-                first_row = self._header_row if block_index == 0 else ""
+                first_row = _find_table_header(self._section_before) if block_index == 0 else ""
                 yield from split_table(block_span, first_row if block.continues else None)
             elif block_kind is not None:
                 yield from block_kind.split(block_span)
@@ -129,3 +128,11 @@ def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
         definition = _DEFINITION_PATTERN.match(text, start, end)
         term = "" if definition is None else render_inline(definition["term"])
     return term, None
+
+
+def _find_table_header(text_before: str) -> str:
+    """Return the header row of the Markdown table at the end of a text; empty if there is no table or no header."""
+    rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(text_before.splitlines())))
+    rows.reverse()
+    has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[1]) is not None
+    return rows[0] if has_header else ""

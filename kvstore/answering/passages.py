@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import NamedTuple
 
 from ..errors import CorruptionError
@@ -26,7 +26,7 @@ from .plain_text_snippets import SENTENCE_END_PATTERN, PlainTextSplitter
 from .releases import find_latest_release
 from .settings_snippets import is_configuration_file
 from .snippet_context import MIN_WORDS, ContextAnnotator, count_words
-from .snippets import TABLE_RULE_PATTERN, Snippet, SnippetHeading
+from .snippets import Snippet, SnippetHeading
 
 #: The maximum number of chunks of a section that are read before a table or a configuration for its context.
 _MAX_TABLE_CHUNKS = 250
@@ -171,13 +171,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     section_before = _read_section_before(group, start, state) if is_table or is_configuration else ""
     passage.snippets = list(
         split_snippets(
-            text,
-            record.format,
-            heading,
-            starts_mid_line,
-            language,
-            header_row=_find_table_header(section_before) if is_table else "",
-            preceding_settings=section_before if is_configuration else None,
+            text, record.format, heading, starts_mid_line, language, section_before, is_configuration=is_configuration
         )
     )
     _mark_latest_release(passage.snippets, sections)
@@ -231,14 +225,6 @@ def _read_section_before(group: _ChunkGroup, start: int, state: State) -> str:
     return state.documents.read_text_slice(group.document, state.chunks.get(first).start, start)
 
 
-def _find_table_header(text_before: str) -> str:
-    """Return the header row of the Markdown table at the end of a text; empty if there is no table or no header."""
-    rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(text_before.splitlines())))
-    rows.reverse()
-    has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[1]) is not None
-    return rows[0] if has_header else ""
-
-
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
     """Set the ``hit`` and ``ordinal`` of each snippet of a passage that begins in one of the ``hit_spans``.
 
@@ -264,20 +250,20 @@ def split_snippets(
     heading: str,
     starts_mid_line: bool,
     language: str | None,
-    header_row: str = "",
-    preceding_settings: str | None = None,
+    section_before: str = "",
+    *,
+    is_configuration: bool = False,
 ) -> Iterator[Snippet]:
     """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
 
     A snippet is a sentence, an item, a row of a table or a few lines of code. ``format`` is ``markdown``, or another
     one that is split as plain text. ``starts_mid_line`` is True if the passage begins in the middle of a line.
-    ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
-    which the passage begins, if any. In a configuration file, ``preceding_settings`` is the text of the section before
-    the passage (None: any other kind of file).
+    ``language`` decides where sentences end (None: the rules for English). ``section_before`` is the text of the
+    section before a passage that begins in a table, or in a configuration file (``is_configuration``).
     """
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
     elements = list(
-        MarkdownSnippetSplitter(text, language, header_row, preceding_settings).split()
+        MarkdownSnippetSplitter(text, language, section_before, is_configuration=is_configuration).split()
         if format == "markdown"
         else PlainTextSplitter(text, language, section_heading).split(starts_mid_line)
     )

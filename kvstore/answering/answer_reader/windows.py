@@ -168,7 +168,7 @@ class _CandidateEstimator:
             for quantity in find_quantities(question)
             for word in segment_words(question[quantity.start : quantity.end])
         }
-        identifiers = _find_identifiers(question)
+        identifiers = [set(segment_words(identifier)) for identifier in _IDENTIFIER_PATTERN.findall(question)]
         names = [set(name.words) for name in find_question_names(question, scorer.language)]
         rows = [
             snippet
@@ -176,11 +176,14 @@ class _CandidateEstimator:
             for snippet in passage.snippets
             if snippet.hit and _is_row(snippet)
         ]
-        #: The identifiers in the question that also occur in a table row of a hit.
-        self._row_identifiers = identifiers & set().union(*(_find_identifiers(row.text) for row in rows))
-        row_words = [set(segment_words(row.labeled_text)) for row in (rows if names else ())]
-        #: The words of each name in the question that also occurs in a table row of a hit.
-        self._row_names = [name for name in names if any(map(name.issubset, row_words))]
+        row_words = [set(segment_words(row.labeled_text)) for row in rows]
+
+        def filter_names(names: Sequence[set[str]]) -> list[set[str]]:
+            """Return the names that also occur in a table row of a hit."""
+            return [name for name in names if any(map(name.issubset, row_words))]
+
+        #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
+        self._row_names = filter_names(identifiers) or filter_names(names)
         self._name_words = set().union(*names)
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
@@ -274,9 +277,6 @@ class _CandidateEstimator:
         range in the row includes it (``is_selected``).
         """
         row = passage.snippets[index]
-        # Identifiers and names that no row has are in neither attribute.
-        if self._row_identifiers and self._row_identifiers.isdisjoint(_find_identifiers(row.text)):
-            return True
         words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), row.labeled_text])))
         if is_selected:
             words |= self.quantity_words
@@ -288,15 +288,6 @@ class _CandidateEstimator:
             return True
         quality = self._quality
         return quality is not None and self._scorer.stem(quality) in list_terms(row.cell_text, self._scorer.stem)
-
-
-def _find_identifiers(text: str) -> set[str]:
-    """Return the identifiers in a text (letters with a number, versions), in lower case.
-
-    >>> sorted(_find_identifiers("Does KX-120 replace the T250 of 1990?"))
-    ['kx-120', 't250']
-    """
-    return set(_IDENTIFIER_PATTERN.findall(text.lower()))
 
 
 def _is_row(snippet: Snippet) -> bool:
