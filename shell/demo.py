@@ -17,6 +17,7 @@ from kvstore.language import format_literal
 
 from . import render
 from .command_options import open_command_store
+from .layout import wrap_message
 
 #: The width of the tour's output if it does not go to a terminal.
 _DEFAULT_WIDTH = 120
@@ -128,10 +129,9 @@ class _Tour:
         for text in filter(None, (cursor.message, *cursor.problems)):
             print(text)
 
-    @staticmethod
-    def _print_prompt(statement: str) -> None:
+    def _print_prompt(self, statement: str) -> None:
         """Print a statement after the prompt of the shell."""
-        print(f"\nkvstore> {statement};")
+        print("\n" + wrap_message(f"kvstore> {statement};", self._width))
 
     def _print_heading(self, text: str) -> None:
         """Print the heading of a part of the tour."""

@@ -31,6 +31,7 @@ EQUIVALENTS = {
 
 #: The equivalent of each other psql command, by its name without modifiers.
 _REPLACEMENTS = {
+    "!": "Ctrl-Z suspends the shell",
     "a": _MODE,
     "c": ".open STORE opens another store",
     "conninfo": ".show shows the store",

@@ -859,6 +859,7 @@ def test_the_demo_shows_an_answer_that_changes(run_kvstore: Run) -> None:
     _, old_text, new_text, _ = sample.UPDATE
     assert out.index(old_text) < out.index(new_text)
     assert "the store is sound" in out
+    assert max(map(len, out.splitlines())) <= 120, "long statements are wrapped at words"
     assert Path("kept").is_dir()
 
 

@@ -57,7 +57,7 @@ def test_the_suffix_decides_the_format_of_a_file(
         (
             "EXPORT TO '{}/x.csv'",
             r"unsupported file type; export a whole store to a file that ends in .jsonl or .ndjson, "
-            r"or one table .* \.parquet or",
+            r"or one table .* \.parquet or \.arrow; COPY writes the rows of a statement to other files",
         ),
         ("EXPORT TO '{}/x.jsonl' TABLE chunks", r"unsupported file type; .* ends in \.parquet or \.arrow"),
         ("EXPORT TO '{}/x' TABLE chunks", r"ends in \.parquet or \.arrow"),

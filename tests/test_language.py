@@ -287,6 +287,7 @@ def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: i
         ("ATTACH 'other' AS o", 1, ".open STORE"),
         ("UPDATE chunks SET text = 'x'", 8, "did you mean UPDATE documents SET?"),
         ("DROP TABLE documents", 6, "DELETE FROM documents WHERE"),
+        ("COPY (SELECT 1) TO STDOUT", 20, "a SELECT prints its rows; .mode csv"),
         ("DROP DOCUMENT 'a'", 6, "did you mean DELETE DOCUMENT?"),
         ("DELETE documents WHERE 1", 8, "did you mean DELETE FROM documents WHERE?"),
         ("DELETE FROM chunks WHERE 1", 13, "did you mean DELETE FROM documents WHERE?"),

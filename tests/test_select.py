@@ -317,6 +317,7 @@ def test_a_query_only_reads(sample_store: kvstore.Store, query: str) -> None:
         ("SELECT now()", 8, "datetime('now') returns the time in UTC"),
         ("SELECT left(key, 3) FROM documents", 8, "substr(text, 1, n) returns the first n characters"),
         ("SELECT year(changed) FROM documents", 8, "strftime('%Y', date) returns the year of a date"),
+        (r"SELECT 1 \g", 10, "a statement ends with ';'"),
         ("SELECT ?1", 8, "?1 is a numbered parameter; write ?"),
         ("INSERT DOCUMENT 'a' TEXT 'b' META {}", 35, "write JSON in single quotes"),
         ("SELECT * FRM documents", 10, "did you mean FROM?"),

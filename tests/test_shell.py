@@ -1261,7 +1261,7 @@ def test_a_command_of_psql_is_answered_with_the_equivalent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = [r"\df", r"\pset", r"\zz", "\\", "SELECT 'a", r"\d' AS t;"]
+    lines = [r"\df", r"\pset", r"\zz", "\\", r"\! ls", "SELECT 'a", r"\d' AS t;"]
     Path("script.sql").write_text("\n".join(lines))
     assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 1
     out, error = capsys.readouterr()
@@ -1271,6 +1271,7 @@ def test_a_command_of_psql_is_answered_with_the_equivalent(
     assert r"\pset is a psql command" in message_lines[1]
     assert r"there is no command \zz; commands begin with a dot" in message_lines[2]
     assert "there is no command \\;" in message_lines[3]
+    assert "Ctrl-Z suspends the shell" in message_lines[4]
     assert _is_complete_input(r"\d"), "at the prompt it needs no semicolon"
     assert _is_complete_input("who rings the bell?"), "a question needs no ASK"
     assert _expand_shortcuts("what's lit? ;") == "ASK 'what''s lit?';"

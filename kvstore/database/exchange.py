@@ -61,7 +61,7 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
         tables = " or ".join(TABLE_SUFFIXES)
         raise InputError(
             f"{target}: unsupported file type; export a whole store to a file that ends in .jsonl or .ndjson, "
-            f"or one table to a file that ends in {tables}"
+            f"or one table to a file that ends in {tables}; COPY writes the rows of a statement to other files"
         )
     counts = dict.fromkeys((fact_kind.plural for fact_kind in facts.list_fact_kinds()), 0)
     with create_file_atomically(target) as partial_path, partial_path.open("w", encoding="utf-8", newline="\n") as file:

@@ -156,10 +156,9 @@ def _make_unexpected_error(
     names.sort(key=lambda name: (not name.isupper(), name))  # keywords first
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
-        remedy = "; WHERE true selects all documents" if expected == {"WHERE"} else ""
-        return make_statement_error(
-            text, len(text.rstrip()), f"the statement ends too early; expected {expectation}{remedy}"
-        )
+        if expected == {"WHERE"}:
+            expectation += "; WHERE true selects all documents"
+        return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
     hint = _find_other_database_hint(tokens, token)
     if "COPY" in expected:  # where COPY is valid, a statement begins
         reason = f"no statement begins with {shorten(token.text)}"
@@ -189,6 +188,8 @@ def _suggest_statement(token: Token, expected: set[str], tokens: Sequence[Token]
 def _suggest_correction(token: Token, expected: set[str]) -> str | None:
     """Return the remedy for a ``token`` in place of the ``expected`` terminals, or None if nothing can be suggested."""
     word = token.text.upper()
+    if "STRING" in expected and word == "STDOUT":
+        return "a SELECT prints its rows; .mode csv, or --mode csv on the command line, prints them as CSV"
     if "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted_text = token.text if token.kind == "word" else unquote(token.text)
         return f"text is written in single quotes: {format_literal(shorten(unquoted_text, MAX_COPIED))}"

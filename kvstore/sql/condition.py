@@ -23,7 +23,12 @@ _END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MOD
 
 _PARAMETER_REMEDY = "; write a parameter as ? or :name"
 #: What to write instead of a character that is not valid in a statement.
-_REMEDIES = {"$": _PARAMETER_REMEDY, "@": _PARAMETER_REMEDY, "{": "; write JSON in single quotes: '{\"year\": 2024}'"}
+_REMEDIES = {
+    "$": _PARAMETER_REMEDY,
+    "@": _PARAMETER_REMEDY,
+    "\\": "; a statement ends with ';'",  # SELECT 1 \g
+    "{": "; write JSON in single quotes: '{\"year\": 2024}'",
+}
 #: A field or an element of a list in brackets, as in ``meta['year']`` and ``tags[0]``.
 _SUBSCRIPT_PATTERN = re.compile(r"\[(?:['\"].*|\d+)\]")
 
