@@ -429,6 +429,37 @@ def test_the_second_part_of_a_question_can_omit_its_subject(reader: AnswerReader
         assert [part.citation for part in partial.parts] == [1, None]
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the deposit for a berth?", "Year: 2024/25; Rent of a berth: £46; Deposit: 24"),
+        ("What do we pay for a berth now?", "Year: 2024/25; Rent of a berth: £46"),
+        ("What was the rent of a berth in 2022/23?", "Year: 2022/23; Rent of a berth: £44"),
+        (
+            "May dogs be off the lead on the quay?",
+            "As amended 2023 (current): Dogs may be off the lead",
+        ),
+        ("When was a berth £44 a year?", "Year: 2022/23"),
+    ],
+)
+def test_the_entry_of_the_latest_year_answers_unless_the_question_has_a_year(
+    reader: AnswerReader, tmp_path: Path, question: str, answer: str
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        rents = "\n".join(f"| {year}/{year - 1999} | £{year - 1978} | {year - 2000} |" for year in (2022, 2023, 2024))
+        store.put("rents", f"| Year | Rent of a berth | Deposit |\n| --- | --- | --- |\n{rents}\n", format="markdown")
+        rules = (
+            "*2009:* Dogs shall be kept on a lead.",
+            "*As amended 2016:* Dogs may be off the lead on the quay.",
+            "*As amended 2023 (current):* Dogs may be off the lead on the quay before 10 am and after 6 pm only.",
+        )
+        store.put("byelaws", "# Byelaws\n\n## Dogs\n\n" + "\n\n".join(rules) + "\n", format="markdown")
+        paragraphs = [
+            text for text in store.ask(question).text.split("\n\n") if not text.startswith("The documents do")
+        ]
+    assert answer in paragraphs[0], paragraphs
+
+
 def test_a_question_for_two_dates_is_answered_for_each(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         for month, amount in (("March", "1,370"), ("April", "1,275"), ("May", "1,190")):
@@ -585,6 +616,9 @@ def test_a_missing_reader_is_reported_once(
         ("How long may a booking be?", "A booking is made by mail.", True),
         ("What share of the pay is kept?", "70 % of the pay is kept.", False),
         ("How often may I swim free?", "Members swim free once a week.", False),
+        ("How much notice must I give?", "Give one month's notice.", False),
+        ("How much notice must I give?", "Give notice in section 4.", True),
+        ("How much holiday pay do I get?", "Holiday pay is 80 euros.", False),
         ("How many keys do I get?", "Each tenant gets one key.", False),
         ("How many keys do I get?", "For a lost key, one must pay.", True),
         ("How many disks fail?", "Error E-1407: a disk fails.", True),

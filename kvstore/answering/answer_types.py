@@ -95,7 +95,12 @@ _QUESTION_PATTERNS = (
     ("length", _build_unit_question(DISTANCE_UNITS)),
     ("area", _build_unit_question(AREA_UNITS)),
     ("volume", _build_unit_question(VOLUME_UNITS)),
-    ("duration", rf"\bhow long\b|{_build_unit_question(TIME_UNITS)}"),
+    (
+        "duration",
+        rf"\bhow long\b|{_build_unit_question(TIME_UNITS)}"
+        r"|\bhow much (?:(?:advance|annual|paid|parental|prior|sick|written) )?"
+        r"(?:holiday|leave|notice|time|vacation|warning)\b(?! (?:allowance|money|pay)\b)",
+    ),
     ("percentage", _build_noun_pattern("percentage share proportion fraction") + r"|\bhow many per ?cent\b"),
     (
         "command",

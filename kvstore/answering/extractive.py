@@ -74,8 +74,9 @@ _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
 #: an amount of money. Chosen on folders in Spanish, French and Italian.
 _WEIGHTS |= {"date_mismatch": -4.0, "counted": 3.0, "fixed_form": 1.1}
 #: A newer version of the same document, such as a policy of another year, has been retrieved too. A snippet is
-#: superseded if a snippet of the newer version, with its headings, has all its terms of the question.
-_WEIGHTS |= {"outdated": -2.0, "superseded": -4.0}
+#: superseded if a snippet of the newer version, with its headings, has all its terms of the question. It is former if
+#: it is an entry of a table or section ("2016: …"), and the entry of the latest year ("2023: …") has these terms.
+_WEIGHTS |= {"outdated": -2.0, "superseded": -4.0, "former": -8.0}
 
 #: The factor of the cosines of multilingual-e5-small, which have a third of the range of those that the weights were
 #: fitted to, and the factor of cosines of an English embedder in other languages. Chosen on tools/language_folders; on
@@ -101,6 +102,12 @@ _TOKEN_PATTERN = compile_lazily(
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z][A-Z]\w*"
 )
 _YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+#: The year at the start of an entry: "As amended 2016: Dogs …", "Year: 2023/24; Rent: …". A label that ends with a
+#: colon is the name of a column.
+_DATED_ENTRY_PATTERN = compile_lazily(
+    r"(?P<label>(?:[^\W\d_]\w* ){0,3}(?:[^\W\d_]\w*: )?)(?P<year>(?:19|20)\d\d)(?:[/–-]\d\d(?:\d\d)?)?"
+    r"(?: \([^()]{1,20}\))?(?:: (?=\S)|; (?=[^;]*: ))"
+)
 #: Stands for the year of a title without one, and is greater than every year.
 _NO_YEAR = "9999"
 #: A year, or a word that asks for an older version, in English and in the languages of ``kvstore/text/questions``.
@@ -261,6 +268,7 @@ class _SnippetFeatures:
         self._asks_for_changes = _CHANGE_QUESTION_PATTERN.search(question) is not None
         self._number_mismatches = _compute_number_mismatches(find_reference_numbers(question), passages)
         self._newer_versions = _find_newer_versions(question, passages)
+        self._newer_entries = {} if self.answer_type.name == "time" else find_newer_entries(question, passages)
         #: The question's terms in each snippet of a newer version and in its labels, by the index of the passage.
         self._labeled_terms = {
             passage_index: [
@@ -299,6 +307,7 @@ class _SnippetFeatures:
             "number_mismatch": self._number_mismatches[passage_index],
             "outdated": float(passage_index in self._newer_versions),
             "superseded": float(self._is_superseded(position)),
+            "former": float(self._is_former(position)),
             "question": float(snippet.is_question),
             "counted": float(self._counted_pattern is not None and bool(self._counted_pattern.search(text))),
             "fixed_form": float(bool(self._snippet_terms[position]) and self._has_fixed_form(text)),
@@ -317,6 +326,11 @@ class _SnippetFeatures:
         terms = self._snippet_terms[position]
         newer_terms = chain.from_iterable(map(self._labeled_terms.__getitem__, newer_passages))
         return bool(terms) and any(map(terms.issubset, newer_terms))
+
+    def _is_former(self, position: SnippetPosition) -> bool:
+        """True if an entry of the latest year has all of the question's terms in the entry at a position."""
+        terms = self._snippet_terms[position]
+        return any(terms <= self._snippet_terms[newer] for newer in self._newer_entries.get(position, []))
 
     def _has_fixed_form(self, text: str) -> bool:
         """True if a text has the money or address (a type with a fixed form) that a non-English question asks for."""
@@ -349,6 +363,29 @@ def list_candidates(passages: Sequence[Passage], answer_type: AnswerType | None 
             if answer_type is None or not is_unasked_mail_field(snippet, answer_type)
         ]
     return candidates
+
+
+def find_newer_entries(question: str, passages: Sequence[Passage]) -> dict[SnippetPosition, list[SnippetPosition]]:
+    """Map the position of each entry of a table or section with an earlier year to those with the latest year.
+
+    An entry begins with its year, such as "2016: …" or "Year: 2023/24; Rent: …". The result is empty if the question
+    has a year or asks for an older version.
+    """
+    if _YEAR_OR_OLDER_PATTERN.search(question):
+        return {}
+    years_by_group: dict[tuple[str, str, str], dict[SnippetPosition, str]] = {}
+    for passage_index, passage in enumerate(passages):
+        for index, snippet in enumerate(passage.snippets):
+            entry = _DATED_ENTRY_PATTERN.match(snippet.labeled_text)
+            if entry is not None:
+                column = entry["label"] if entry["label"].endswith(": ") else ""
+                years = years_by_group.setdefault((passage.document, snippet.heading, column), {})
+                years[SnippetPosition(passage_index, index)] = entry["year"]
+    newer_entries: dict[SnippetPosition, list[SnippetPosition]] = {}
+    for years in years_by_group.values():
+        latest = [position for position, year in years.items() if year == max(years.values())]
+        newer_entries |= dict.fromkeys(years.keys() - set(latest), latest)
+    return newer_entries
 
 
 class ScoredPassages:

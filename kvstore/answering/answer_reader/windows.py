@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_content_terms, list_terms, segment_words
 from ..answer_types import FIXED_FORM_TYPES, AnswerType, find_quality
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
-from ..extractive import SnippetScorer, list_candidates
+from ..extractive import SnippetScorer, find_newer_entries, list_candidates
 from ..passages import Passage
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
@@ -185,6 +186,8 @@ class _CandidateEstimator:
         #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
         self._row_names = filter_names(identifiers) or filter_names(names)
         self._name_words = set().union(*names)
+        #: The rows with the latest year of a table by years, which a question without a year asks for.
+        self._latest_entries = frozenset(chain.from_iterable(find_newer_entries(question, passages).values()))
 
     def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
         """Return a score of the snippet at a position, by the question's terms that it has and the rank of its hit.
@@ -246,7 +249,8 @@ class _CandidateEstimator:
         snippet = passage.snippets[index]
         if _is_row(snippet) and self._is_about_other_thing(passage, index, is_selected=is_selected):
             return True
-        if snippet.cell_text and not (is_selected or self._has_asked_cell(snippet)):
+        is_asked = is_selected or position in self._latest_entries or self._has_asked_cell(snippet)
+        if snippet.cell_text and not is_asked:
             return True
         text = _render_with_block(passage.snippets, index)
         labels = " ".join([passage.document, *passage.list_labels(index)])
