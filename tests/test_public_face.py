@@ -158,6 +158,8 @@ def test_reports_and_evidence_are_printed_for_people(store: kvstore.Store, tmp_p
     prompt = store.prompt("What is tea made from?")
     assert str(prompt) == "\n\n".join(message["content"] for message in prompt.messages)
     assert str(evidence.hits[0]).endswith("\n   Tea is made from leaves.")
+    store.put("water", "Water\n\nWater is clear.")
+    assert str(store.search("water", using="lexical")[0]).endswith("\n   Water\n\n   Water is clear.")
 
 
 def test_public_modules_need_no_import_of_their_own() -> None:

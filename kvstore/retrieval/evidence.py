@@ -125,7 +125,8 @@ class Hit(ChunkReference):
     def __str__(self) -> str:
         """Return the rank, the place and the score of the hit, and its text below."""
         source = f"{self.document}, chunk {self.ordinal}" if self.kind == "chunk" else f"{self.document}, {self.kind}"
-        return f"{self.rank}. {source}, {self.score:.4g}\n   {self.text}"
+        lines = (f"   {line}".rstrip() for line in self.text.split("\n"))
+        return "\n".join((f"{self.rank}. {source}, {self.score:.4g}", *lines))
 
 
 @frozen_dataclass
