@@ -1,6 +1,6 @@
 """Python interface of the kernel; see compact.pyx."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 Payload = bytes | memoryview
 Changes = dict[int, tuple[Sequence[int], Sequence[int]]]
@@ -15,3 +15,17 @@ def change_blocks(
     min_numbers: int,
     written: dict[bytes, bytes | None],
 ) -> tuple[list[tuple[int, int]], Changes, dict[int, tuple[bytes, int]]]: ...
+
+class EdgeChanges:
+    def __init__(self, label_bits: int, chunk_shift: int) -> None: ...
+    def change_row(
+        self,
+        chunk: int,
+        key: bytes,
+        value: Payload | None,
+        new_edges: Mapping[int, int],
+        removed_entities: Set[int],
+        kept_labels: int,
+        written: dict[bytes, bytes | None],
+    ) -> None: ...
+    def take(self) -> dict[int, tuple[list[int], list[int]]]: ...

@@ -3,12 +3,15 @@
 """Compressed ascending numbers, and lists of them in blocks, changed many at a time.
 
 In: a block as stored, with the first number from its key, and the numbers to remove and to add. Out: packed arrays, or
-the resulting blocks. Only the differences between consecutive numbers are stored. Invalid bytes raise ValueError.
+the resulting blocks. Only the differences between consecutive numbers are stored. Invalid bytes raise ValueError. Also:
+changes of the rows of a graph, which are such lists, and the resulting changes by the other end of each edge.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libcpp.algorithm cimport sort
+from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
 include "leb128.pxi"
@@ -238,3 +241,137 @@ cdef size_t _count_below(numbers, uint64_t limit) except? 0:
             break
         count += 1
     return count
+
+
+#: The end of an edge, and the edge as that end's row has it.
+ctypedef pair[uint32_t, uint64_t] ReverseEdge
+
+
+cdef class EdgeChanges:
+    """Removed and added edges from chunks to entities, collected by entity while the rows of chunks change.
+
+    The row of a chunk has a number for each of its entities: the entity, and in the low bits the *label* of the edge.
+    The edge in the row of an entity is the chunk, and the label in the low bits.
+    """
+
+    cdef vector[ReverseEdge] _removed_edges, _added_edges
+    cdef int _label_bits, _chunk_shift
+
+    def __cinit__(self, int label_bits, int chunk_shift):
+        """Begin without changes. Labels have ``label_bits`` bits; ``chunk_shift`` is the position of a chunk's id."""
+        if not 0 < label_bits <= chunk_shift <= 32:
+            raise ValueError(f"labels of {label_bits} bits below a chunk at bit {chunk_shift} are not possible")
+        self._label_bits, self._chunk_shift = label_bits, chunk_shift
+
+    def change_row(
+        self, uint64_t chunk, bytes key, value, new_edges, removed_entities, uint64_t kept_labels, dict written
+    ) -> None:
+        """Replace the row of a chunk, and collect the changes of its edges.
+
+        ``key`` and ``value`` are its record as stored; the value is None for a missing row. The new row has
+        ``new_edges``, the labels by entity, and the labels of the old row, of which only the bits ``kept_labels`` are
+        kept, and none for ``removed_entities``. An edge without a label is dropped. Adds the new value, None for an
+        empty row, to ``written`` if the row changes. Raises ValueError for a damaged row, or a number that is too large.
+        """
+        cdef vector[uint64_t] old_row, new_row
+        cdef vector[uint8_t] out
+        cdef uint64_t entity, label, last = 0
+        cdef uint64_t mask = (<uint64_t> 1 << self._label_bits) - 1
+        cdef size_t index, old_index = 0, num_edges = 0
+        cdef size_t num_changes = self._removed_edges.size() + self._added_edges.size()
+        if chunk >> (64 - self._chunk_shift):
+            raise ValueError(f"the chunk {chunk} is too large")
+        if value is not None:
+            _read_row(key, value, old_row)
+        for entity, label in new_edges.items():
+            if entity >> 32 or label & ~mask:
+                raise ValueError(f"the edge to {entity} with the label {label} is too large")
+            new_row.push_back(entity << self._label_bits | label)
+        if kept_labels:
+            for index in range(old_row.size()):
+                entity, label = old_row[index] >> self._label_bits, old_row[index] & kept_labels & mask
+                if label and (not removed_entities or entity not in removed_entities):
+                    new_row.push_back(entity << self._label_bits | label)
+        sort(new_row.begin(), new_row.end())
+        for index in range(new_row.size()):  # unite the labels of each entity
+            if num_edges and new_row[num_edges - 1] >> self._label_bits == new_row[index] >> self._label_bits:
+                new_row[num_edges - 1] |= new_row[index]
+            else:
+                new_row[num_edges] = new_row[index]
+                num_edges += 1
+        new_row.resize(num_edges)
+        for index in range(num_edges):
+            while old_index < old_row.size() and old_row[old_index] < new_row[index]:
+                self._collect(self._removed_edges, chunk, old_row[old_index])
+                old_index += 1
+            if old_index < old_row.size() and old_row[old_index] == new_row[index]:
+                old_index += 1
+            else:
+                self._collect(self._added_edges, chunk, new_row[index])
+        while old_index < old_row.size():
+            self._collect(self._removed_edges, chunk, old_row[old_index])
+            old_index += 1
+        if self._removed_edges.size() + self._added_edges.size() == num_changes:
+            return
+        for index in range(num_edges):
+            _write_leb128(out, new_row[index] - last)
+            last = new_row[index]
+        if num_edges:
+            _seal(out)
+        written[key] = _to_bytes(out) if num_edges else None
+
+    cdef inline void _collect(self, vector[ReverseEdge]& edges, uint64_t chunk, uint64_t edge) noexcept:
+        """Append an edge of the row of ``chunk`` to ``edges``, as the row of its entity has it."""
+        cdef uint64_t label = edge & ((<uint64_t> 1 << self._label_bits) - 1)
+        edges.push_back(ReverseEdge(<uint32_t> (edge >> self._label_bits), chunk << self._chunk_shift | label))
+
+    def take(self) -> dict:
+        """Return the collected changes, and forget them: by entity, the removed and the added edges of its row.
+
+        The entities, and the edges of each, ascend.
+        """
+        cdef vector[ReverseEdge]* removed = &self._removed_edges
+        cdef vector[ReverseEdge]* added = &self._added_edges
+        cdef size_t removed_index = 0, added_index = 0
+        cdef uint32_t entity
+        changes = {}
+        sort(removed.begin(), removed.end())
+        sort(added.begin(), added.end())
+        while removed_index < removed.size() or added_index < added.size():
+            if added_index == added.size() or (
+                removed_index < removed.size() and removed[0][removed_index].first < added[0][added_index].first
+            ):
+                entity = removed[0][removed_index].first
+            else:
+                entity = added[0][added_index].first
+            changes[entity] = _take_edges(removed[0], &removed_index, entity), _take_edges(added[0], &added_index, entity)
+        self._removed_edges = self._added_edges = vector[ReverseEdge]()
+        return changes
+
+
+cdef list _take_edges(const vector[ReverseEdge]& edges, size_t* index, uint32_t entity):
+    """Return the edges of an entity, which begin at ``index``, and set ``index`` to the first edge after them."""
+    result: list = []
+    while index[0] < edges.size() and edges[index[0]].first == entity:
+        result.append(edges[index[0]].second)
+        index[0] += 1
+    return result
+
+
+cdef int _read_row(bytes key, value, vector[uint64_t]& numbers) except -1:
+    """Append the numbers of a sealed payload to ``numbers``; the first is a distance from 0. ``key`` is for messages.
+
+    Raises ValueError if the value is damaged.
+    """
+    cdef Py_buffer buffer
+    cdef Py_ssize_t size
+    PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+    try:
+        size = _get_payload_size(<const uint8_t*> buffer.buf, buffer.len)
+        if size < 0:
+            raise ValueError(f"key {key.hex()}: the value fails its checksum")
+        _read_numbers(0, <const uint8_t*> buffer.buf, size, numbers)
+    finally:
+        PyBuffer_Release(&buffer)
+    numbers.erase(numbers.begin())  # 0, the base
+    return 0

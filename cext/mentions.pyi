@@ -1,6 +1,8 @@
 """Python interface of the kernel; see mentions.pyx."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
+
+Payload = bytes | memoryview
 
 def count_spellings(
     text: bytes,
@@ -10,4 +12,11 @@ def count_spellings(
     max_counts: tuple[int, int, int],
     shifts: tuple[int, int, int],
 ) -> dict[int, int]: ...
-def select_outermost_mentions(rows: list[memoryview | None]) -> list[bytes]: ...
+def select_outermost_mentions(rows: list[Payload | None]) -> list[bytes]: ...
+def pack_mentions(mentions: Iterable[tuple[int, int, int]]) -> bytes | None: ...
+def remove_mentions(
+    rows: list[Payload | None], removed: Container[int]
+) -> list[tuple[bytes | None, set[int], bool] | None]: ...
+def collect_groups(
+    chunks: Iterable[int], rows: list[Payload | None], group_size: int, ranks: tuple[int, ...]
+) -> dict[int, list[tuple[int, int]]]: ...

@@ -4,7 +4,7 @@
 
 In: a text and its mentions. Out: for each entity three counts, packed into one number. Mentions inside a longer one
 ("York" in "New York") and mentions in lower case are counted separately. No object is created per mention. Also:
-filters stored rows of mentions for those that are not inside a longer one.
+writes rows of mentions as they are stored, and filters, changes and counts stored rows.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -152,29 +152,35 @@ cdef bint _read_mentions(const Py_buffer& sealed, vector[Mention]& mentions) noe
     return cursor == end
 
 
+cdef int _read_row(value, vector[Mention]& mentions) except -1:
+    """Set ``mentions`` to the mentions in a stored row, in its order. Raises ValueError for a damaged or invalid row."""
+    cdef Py_buffer buffer
+    cdef bint sound
+    PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+    try:
+        sound = _read_mentions(buffer, mentions)
+    finally:
+        PyBuffer_Release(&buffer)
+    if not sound:
+        raise ValueError("a row of mentions is damaged")
+    return 0
+
+
 def select_outermost_mentions(list rows not None) -> list:
     """Return, for each stored row of mentions (None: no row), those that are not inside a longer one.
 
     A result row has the entity, start and end of each mention, packed as i64, in text order. Raises ValueError for a
     damaged or invalid row.
     """
-    cdef Py_buffer buffer
     cdef vector[Mention] mentions
     cdef vector[int64_t] out
     cdef size_t index
     cdef int64_t start, end, outer_end, last_start, last_end
-    cdef bint sound
     results = []
     for value in rows:
         out.clear()
         if value is not None:
-            PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
-            try:
-                sound = _read_mentions(buffer, mentions)
-            finally:
-                PyBuffer_Release(&buffer)
-            if not sound:
-                raise ValueError("a row of mentions is damaged")
+            _read_row(value, mentions)
             sort(mentions.begin(), mentions.end())
             outer_end = last_start = last_end = -1
             for index in range(mentions.size()):
@@ -187,4 +193,152 @@ def select_outermost_mentions(list rows not None) -> list:
                     out.push_back(start)
                     out.push_back(end)
         results.append(PyBytes_FromStringAndSize(<char*> out.data(), 8 * out.size()))
+    return results
+
+
+cdef int _write_integer(vector[uint8_t]& out, int64_t number) except -1:
+    """Append a number to ``out`` in msgpack; raise ValueError if it is negative."""
+    cdef int size
+    if number < 0:
+        raise ValueError(f"a mention has a negative number, or a start before the previous one: {number}")
+    if number < 0x80:
+        out.push_back(<uint8_t> number)
+        return 0
+    size = 0 if number <= 0xFF else 1 if number <= 0xFFFF else 2 if number <= 0xFFFFFFFF else 3
+    out.push_back(<uint8_t> (0xCC + size))
+    _write_big_endian_bytes(out, <uint64_t> number, 1 << size)
+    return 0
+
+
+cdef inline void _write_big_endian_bytes(vector[uint8_t]& out, uint64_t number, int size) noexcept:
+    """Append a number to ``out`` as ``size`` bytes, big-endian."""
+    cdef int i
+    for i in range(size):
+        out.push_back(<uint8_t> (number >> 8 * (size - 1 - i)))
+
+
+cdef bytes _pack_row(const vector[Mention]& mentions):
+    """Return mentions, in order of their starts, as a row to store: sealed msgpack. None without mentions."""
+    cdef vector[uint8_t] out
+    cdef uint64_t count = 3 * mentions.size()
+    cdef size_t index
+    cdef int64_t last_start = 0
+    if not count:
+        return None
+    if count < 16:
+        out.push_back(<uint8_t> (0x90 | count))
+    elif count <= 0xFFFF:
+        out.push_back(<uint8_t> 0xDC)
+        _write_big_endian_bytes(out, count, 2)
+    else:
+        out.push_back(<uint8_t> 0xDD)
+        _write_big_endian_bytes(out, count, 4)
+    for index in range(mentions.size()):
+        _write_integer(out, mentions[index].second.second)
+        _write_integer(out, mentions[index].first - last_start)
+        _write_integer(out, -mentions[index].second.first)
+        last_start = mentions[index].first
+    _seal(out)
+    return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
+
+
+def pack_mentions(mentions not None) -> bytes | None:
+    """Return the row to store for mentions (entity, start, length), in order of their starts; None without mentions.
+
+    Raises ValueError for a negative number, or a start before the previous one.
+    """
+    cdef vector[Mention] packed
+    cdef int64_t entity, start, length
+    for entity, start, length in mentions:
+        packed.push_back(Mention(start, pair[int64_t, int64_t](-length, entity)))
+    return _pack_row(packed)
+
+
+def remove_mentions(list rows not None, removed not None) -> list:
+    """Remove the mentions of the entities in ``removed`` from stored rows of mentions (None: no row).
+
+    Returns None for each row without such a mention. For each other row, returns the new row (None if it is empty), the
+    set of the entities that it had and that are removed, and True if a removed mention covers a remaining one. Raises
+    ValueError for a damaged or invalid row.
+    """
+    cdef vector[Mention] mentions, remaining, dropped
+    cdef Mention mention
+    cdef size_t index
+    results: list = []
+    for value in rows:
+        remaining.clear()
+        dropped.clear()
+        if value is not None:
+            _read_row(value, mentions)
+            for index in range(mentions.size()):
+                mention = mentions[index]
+                if mention.second.second in removed:
+                    dropped.push_back(mention)
+                else:
+                    remaining.push_back(mention)
+        if dropped.empty():
+            results.append(None)
+            continue
+        entities = {dropped[index].second.second for index in range(dropped.size())}
+        results.append((_pack_row(remaining), entities, _has_nested(remaining, dropped)))
+    return results
+
+
+cdef bint _has_nested(const vector[Mention]& mentions, const vector[Mention]& outer_mentions) noexcept:
+    """True if one of ``outer_mentions`` covers one of the ``mentions``, which are in order of their starts."""
+    cdef size_t outer_index, index
+    cdef int64_t start, end
+    for outer_index in range(outer_mentions.size()):
+        start = outer_mentions[outer_index].first
+        end = start - outer_mentions[outer_index].second.first  # minus the negative length
+        index = _find_start(mentions, start)
+        while index < mentions.size() and mentions[index].first <= end:
+            if mentions[index].first - mentions[index].second.first <= end:
+                return True
+            index += 1
+    return False
+
+
+cdef inline size_t _find_start(const vector[Mention]& mentions, int64_t start) noexcept:
+    """Return the index of the first mention that does not start before ``start``."""
+    cdef size_t low = 0, high = mentions.size(), middle
+    while low < high:
+        middle = (low + high) // 2
+        if mentions[middle].first < start:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def collect_groups(chunks not None, list rows not None, uint64_t group_size, tuple ranks not None) -> dict:
+    """Return for each entity in stored rows of mentions the groups of chunks that mention it, as (group, rank) pairs.
+
+    ``rows`` has the row of each of ``chunks``, None if there is none. A chunk belongs to the group with its number
+    divided by ``group_size``. ``ranks`` has the rank for each number of mentions, from 0; its last one is also the rank
+    for more. Raises ValueError for a damaged or invalid row.
+    """
+    cdef vector[Mention] mentions
+    cdef vector[pair[int64_t, uint64_t]] groups
+    cdef uint64_t chunk
+    cdef size_t index, first
+    cdef size_t max_count = len(ranks) - 1
+    if not group_size or not ranks:
+        raise ValueError("a group has at least one chunk, and there is at least one rank")
+    for chunk, value in zip(chunks, rows, strict=True):
+        if value is not None:
+            _read_row(value, mentions)
+            for index in range(mentions.size()):
+                groups.push_back(pair[int64_t, uint64_t](mentions[index].second.second, chunk // group_size))
+    sort(groups.begin(), groups.end())
+    results: dict = {}
+    targets: list = []
+    first = 0
+    for index in range(groups.size()):
+        if index + 1 < groups.size() and groups[index + 1] == groups[index]:
+            continue
+        if not first or groups[first - 1].first != groups[index].first:
+            targets = results[groups[index].first] = []
+        targets.append((groups[index].second, ranks[min(index + 1 - first, max_count)]))
+        first = index + 1
     return results

@@ -24,9 +24,9 @@ from kvstore_cext import filter as kernel
 from kvstore_cext.arc_eager import parse
 from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_code
 from kvstore_cext.chnsw import LayeredGraph, LayeredGraphBuilder, compute_checksums
-from kvstore_cext.compact import change_blocks, locate_last_blocks, pack_numbers, unpack_numbers
+from kvstore_cext.compact import EdgeChanges, change_blocks, locate_last_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.hierarchy import NodeSentences
-from kvstore_cext.mentions import select_outermost_mentions
+from kvstore_cext.mentions import collect_groups, pack_mentions, remove_mentions, select_outermost_mentions
 from kvstore_cext.msgpack_rows import read_elements, read_numbers, replace_elements
 from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
@@ -454,6 +454,12 @@ def call_packed_numbers(chance: RandomArguments) -> None:
         for owner in changes
     ]
     locate_last_blocks(changes)
+    edges = EdgeChanges(*chance.draw.choice([(13, 16), (13, 16), (0, 4), (40, 50)]))
+    with contextlib.suppress(REFUSED):
+        value = chance.draw.choice([None, memoryview(append_checksum(bytes(chance.mutate_bytes(payload))))])
+        row = {chance.draw_number(): chance.draw_number()}
+        edges.change_row(chance.draw_number(), b"key", value, row, {0, 1}, chance.draw_number(), {})
+    edges.take()
     change_blocks(changes, blocks, chance.draw_number(), chance.draw_number(), chance.draw.choice([{}, {}, {}, None]))
 
 
@@ -523,6 +529,9 @@ def call_rows(chance: RandomArguments) -> None:
         lambda: select_outermost_mentions(
             [memoryview(append_checksum(bytes(chance.mutate_bytes(b"\x93\x01\xcd\x01\x00\x05"))))]
         ),
+        lambda: remove_mentions([memoryview(value), None], {1}),
+        lambda: collect_groups([5], [memoryview(value)], chance.draw_number(), chance.draw.choice([(), (1, 2)])),
+        lambda: pack_mentions([(chance.draw_number(), chance.draw_number(), chance.draw_number())]),
     ):
         with contextlib.suppress(REFUSED):
             call()

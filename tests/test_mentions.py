@@ -14,7 +14,13 @@ from kvstore.derived.passage_graph.rows import mark_nested
 from kvstore.errors import CorruptionError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
-from kvstore.structures.names.mentions import HeadingOccurrence, Mentions, MentionWriter, Occurrence
+from kvstore.structures.names.mentions import (
+    HeadingOccurrence,
+    Mentions,
+    MentionWriter,
+    Occurrence,
+    collect_mentioning_abstracts,
+)
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)
@@ -71,9 +77,68 @@ def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows:
     assert sorted(map(tuple, mentions.tolist())) == sorted((e, a, z) for (a, z, e), inside in expected if not inside)
 
 
+@settings(deadline=None, max_examples=num_examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.dictionaries(
+        st.integers(1, 12),
+        st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30), st.integers(1, 12)), max_size=20),
+    ),
+    headings=heading_rows,
+    removed=st.sets(st.integers(1, 9)),
+    is_flushed=st.booleans(),
+)
+def test_entities_are_removed_from_stored_and_pending_chunks(
+    environment: Environment,
+    rows: dict[int, list[tuple[int, int, int]]],
+    headings: list[tuple[int, int, int]],
+    removed: set[int],
+    is_flushed: bool,
+) -> None:
+    with environment.write() as view:
+        view.clear("mentions")
+        view.clear("place_mentions")
+        writer = MentionWriter(view)
+        chunks = {chunk: writer.put_chunk(chunk, map(Occurrence._make, row)) for chunk, row in rows.items()}
+        writer.put_headings(1, map(HeadingOccurrence._make, headings))
+        if is_flushed:
+            writer.flush()
+        collected = writer.collect_abstracts(range(1, 14), [1, 2])
+        expected = collect_mentioning_abstracts(chunks, writer.get_heading_occurrences(1))
+        assert {entity: sorted(targets) for entity, targets in collected.items()} == {
+            entity: sorted(targets) for entity, targets in expected.items()
+        }
+        removals = writer.remove_entities(range(1, 14), removed)
+        for chunk, occurrences in chunks.items():
+            dropped = [occurrence for occurrence in occurrences if occurrence.entity in removed]
+            remaining = [occurrence for occurrence in occurrences if occurrence.entity not in removed]
+            assert writer.get_occurrences(chunk) == remaining
+            assert (chunk in removals) == bool(dropped)
+            if dropped:
+                assert removals[chunk].entities == {occurrence.entity for occurrence in dropped}
+                assert removals[chunk].covered_others == any(
+                    outer.start <= inner.start and inner.start + inner.length <= outer.start + outer.length
+                    for outer in dropped
+                    for inner in remaining
+                )
+        writer.flush()
+    with environment.snapshot() as snapshot:
+        assert dict(Mentions(snapshot).scan()) == {
+            chunk: remaining
+            for chunk, occurrences in sorted(chunks.items())
+            if (remaining := [occurrence for occurrence in occurrences if occurrence.entity not in removed])
+        }
+
+
 def test_damaged_mentions_are_reported(environment: Environment) -> None:
     for value in (b"damaged", records.pack([1, 2]), records.pack("names")):
         with environment.write() as view:
             view.put("mentions", records.encode_u64(1), value)
-        with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="table mentions"):
-            Mentions(snapshot).get_outermost_in_chunks([1])
+        with environment.snapshot() as snapshot:
+            for read in (
+                lambda mentions: mentions.get_outermost_in_chunks([1]),
+                lambda mentions: mentions.collect_abstracts([1], []),
+            ):
+                with pytest.raises(CorruptionError, match="table mentions"):
+                    read(Mentions(snapshot))
+        with environment.write() as view, pytest.raises(CorruptionError, match="table mentions"):
+            MentionWriter(view).remove_entities([1], {1})

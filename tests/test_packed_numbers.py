@@ -13,11 +13,13 @@ from hypothesis_profile import num_examples
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
 from kvstore.structures.filter.block_lists import BLOCK_SIZE, BlockLists
-from kvstore_cext.compact import change_blocks, pack_numbers, unpack_numbers
+from kvstore_cext.compact import EdgeChanges, change_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 
 NUMBERS = st.sets(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=200)
 CHUNKS = st.sets(st.integers(1, 2000) | st.integers(1, 2**40), max_size=300)
+#: Mention bits by entity.
+EDGES = st.dictionaries(st.integers(0, 20) | st.integers(0, 2**32 - 1), st.integers(1, 2**13 - 1), max_size=9)
 Posting = tuple[int, int, int]
 PREFIX = b"tea\x00"
 Blocks = dict[bytes, bytes]
@@ -44,6 +46,58 @@ def test_numbers_are_packed_and_unpacked() -> None:
     some = [1, 2, 127, 128, 300, 2**64 - 1]
     assert list_numbers(0, pack_numbers(some)) == [0, *some]
     assert list_numbers(7, b"") == [7]
+
+
+@settings(max_examples=num_examples(150), deadline=None)
+@given(
+    old_rows=st.dictionaries(st.integers(1, 9), EDGES),
+    new_rows=st.dictionaries(st.integers(1, 9), EDGES),
+    removed=st.sets(st.integers(0, 20)),
+    kept=st.sampled_from([0, 0x1F00, 0x1FFF]),
+)
+def test_changed_rows_give_the_changes_of_the_reverse_rows(
+    old_rows: dict[int, dict[int, int]], new_rows: dict[int, dict[int, int]], removed: set[int], kept: int
+) -> None:
+    changes = EdgeChanges(13, 16)
+    stored: dict[bytes, bytes | None] = {}
+    for chunk, row in old_rows.items():
+        changes.change_row(chunk, struct.pack(">Q", chunk), None, row, set(), 0, stored)
+    assert list_edges(changes.take(), 1) == {
+        (e, chunk, bits) for chunk, row in old_rows.items() for e, bits in row.items()
+    }
+    expected_rows = {}
+    for chunk, row in new_rows.items():
+        key, old_row = struct.pack(">Q", chunk), old_rows.get(chunk, {})
+        expected_row = dict(row)
+        for entity, bits in old_row.items():
+            if bits & kept and entity not in removed:
+                expected_row[entity] = expected_row.get(entity, 0) | bits & kept
+        written: dict[bytes, bytes | None] = {}
+        changes.change_row(chunk, key, stored.get(key), row, removed, kept, written)
+        if expected_row == old_row:
+            assert not written
+        else:
+            packed_edges = sorted(entity << 13 | bits for entity, bits in expected_row.items())
+            assert written == {key: seal(pack_numbers(packed_edges)) if packed_edges else None}
+        expected_rows[chunk] = expected_row
+    old_edges = {(e, chunk, bits) for chunk in new_rows for e, bits in old_rows.get(chunk, {}).items()}
+    new_edges = {(e, chunk, bits) for chunk, row in expected_rows.items() for e, bits in row.items()}
+    collected = changes.take()
+    assert list_edges(collected, 0) == old_edges - new_edges
+    assert list_edges(collected, 1) == new_edges - old_edges
+    assert list(collected) == sorted(collected)
+    assert all(edges == sorted(edges) for lists in collected.values() for edges in lists)
+    assert not changes.take()
+
+
+def list_edges(changes: dict[int, tuple[list[int], list[int]]], index: int) -> set[tuple[int, int, int]]:
+    return {(entity, edge >> 16, edge & 0xFFFF) for entity, lists in changes.items() for edge in lists[index]}
+
+
+def test_damaged_rows_of_edges_are_refused() -> None:
+    for value in (b"", b"damaged", seal(b"\x80")):
+        with pytest.raises(ValueError):
+            EdgeChanges(13, 16).change_row(1, b"key", value, {}, set(), 0, {})
 
 
 @settings(max_examples=num_examples(150), deadline=None)

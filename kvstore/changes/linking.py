@@ -11,7 +11,6 @@ for the structures that systems derive.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -250,10 +249,7 @@ class Linker:
         """
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        occurrences_by_chunk = dict(zip(chunks, self._mentions.get_occurrences_many(chunks), strict=True))
-        addresses_by_entity = collect_mentioning_abstracts(
-            occurrences_by_chunk, chain.from_iterable(self._mentions.get_heading_occurrences_many(ids))
-        )
+        addresses_by_entity = self._mentions.collect_abstracts(chunks, ids)
         self._load_missing_keys(addresses_by_entity)
         for entity, targets in addresses_by_entity.items():
             self._removed_addresses.setdefault(entity, []).extend(targets)
@@ -299,18 +295,11 @@ class Linker:
         }
         # By document, the chunks in which a remaining mention was inside a removed one.
         recounted_chunks: dict[int, list[int]] = {}
-        stored_mentions = self._mentions.get_occurrences_many(documents_by_chunk)
-        for chunk, occurrences in zip(documents_by_chunk, stored_mentions, strict=True):
-            removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed_keys]
-            if not removed_occurrences:
-                continue
-            remaining_occurrences = self._mentions.put_chunk(
-                chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed_keys)
-            )
-            if _has_nested(remaining_occurrences, removed_occurrences):
+        for chunk, removed in self._mentions.remove_entities(documents_by_chunk, removed_keys).items():
+            if removed.covered_others:
                 recounted_chunks.setdefault(documents_by_chunk[chunk], []).append(chunk)
             else:
-                self._removed_names_by_chunk[chunk] = {occurrence.entity for occurrence in removed_occurrences}
+                self._removed_names_by_chunk[chunk] = removed.entities
         for batch in iter_batches(recounted_chunks.items(), _MAX_BATCH_DOCUMENTS):
             self._schedule_recounts(dict(batch))
 
@@ -471,15 +460,3 @@ def _has_markup(title: str | None) -> bool:
     The rows of the graph must then be derived again.
     """
     return title is not None and to_plain_text(title) != title
-
-
-def _has_nested(occurrences: Sequence[Occurrence], outer_occurrences: Iterable[Occurrence]) -> bool:
-    """True if one of ``outer_occurrences`` covers the whole text of one of the ``occurrences``, ordered by start."""
-    starts = [occurrence.start for occurrence in occurrences]
-    for _, start, length in outer_occurrences:
-        end = start + length
-        # Only occurrences that start inside the outer one can be inside it.
-        for occurrence in occurrences[bisect_left(starts, start) : bisect_right(starts, end)]:
-            if occurrence.start + occurrence.length <= end:
-                return True
-    return False

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.compact import pack_numbers, unpack_numbers
+from kvstore_cext.compact import EdgeChanges, unpack_numbers
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -71,8 +71,7 @@ _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
 
 
-#: The row of a chunk: each entity that it mentions, with mention bits, which say how the chunk mentions it.
-_ChunkRow = set[tuple[int, int]]
+_NO_ENTITIES: frozenset[int] = frozenset()
 
 
 class DecodedDegree(NamedTuple):
@@ -233,9 +232,8 @@ class GraphWriter(ViewWriter, PassageGraph):
     def __init__(self, view: WriteView) -> None:
         """Create a writer without pending changes, which reads and writes the graph through ``view``."""
         super().__init__(view)
-        #: By entity, the packed edges (chunk and mention bits) added to its row and removed from it.
-        self._added_edges: dict[int, list[int]] = {}
-        self._removed_edges: dict[int, list[int]] = {}
+        #: The edges (chunk and mention bits) removed from and added to the rows of entities.
+        self._edge_changes = EdgeChanges(NUM_MENTION_BITS, CHUNK_EDGE_SHIFT)
         #: By entity, other entity and kind, the change of the count of a link.
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
@@ -244,20 +242,14 @@ class GraphWriter(ViewWriter, PassageGraph):
 
         The record of a chunk with an empty row is deleted.
         """
-        self._change_chunks(rows, lambda chunk, old_row: set(rows[chunk].items()))
+        self._change_chunks(((chunk, row, _NO_ENTITIES) for chunk, row in rows.items()), 0)
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
         """Remove entities from the rows of chunks; the row of a chunk lists the entities that it mentions.
 
         ``removed_entities`` has, by chunk, the entities to remove.
         """
-
-        def filter_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
-            """Return the row of a chunk without its removed entities."""
-            chunk_entities = removed_entities[chunk]
-            return {(entity, mention_bits) for entity, mention_bits in old_row if entity not in chunk_entities}
-
-        self._change_chunks(removed_entities, filter_row)
+        self._change_chunks(((chunk, {}, entities) for chunk, entities in removed_entities.items()), _MENTION_MASK)
 
     def put_mentions(self, counts: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
         """Replace the counts of mentions in the rows of chunks: how often and how each chunk mentions its entities.
@@ -265,51 +257,26 @@ class GraphWriter(ViewWriter, PassageGraph):
         ``counts`` has, by chunk and entity, mention bits with the new counts. The stored mention bits for names in a
         title, a heading or a triple are kept. ``removed_entities`` are no longer in any row.
         """
+        self._change_chunks(((chunk, row, removed_entities) for chunk, row in counts.items()), CONTEXT_BITS)
 
-        def merge_row(chunk: int, old_row: _ChunkRow) -> _ChunkRow:
-            """Return the new row of a chunk: the new counts, and the old bits for title, headings and triples."""
-            row = dict(counts[chunk])
-            for entity, mention_bits in old_row:
-                if mention_bits & CONTEXT_BITS and entity not in removed_entities:
-                    row[entity] = row.get(entity, 0) | mention_bits & CONTEXT_BITS
-            return set(row.items())
-
-        self._change_chunks(counts, merge_row)
-
-    def _change_chunks(self, chunks: Iterable[int], update_row: Callable[[int, _ChunkRow], _ChunkRow]) -> None:
+    def _change_chunks(self, changes: Iterable[tuple[int, EdgeRow, Set[int]]], kept_bits: int) -> None:
         """Write new rows of some chunks, and collect the changes for the rows of their entities.
 
-        ``update_row(chunk, old_row)`` returns the new row of a chunk: a set of (entity, mention bits). The bits say how
-        the chunk mentions the entity.
+        A change is a chunk, its new edges, and the entities to remove from its row. Of the mention bits in the old row,
+        which say how the chunk mentions an entity, only ``kept_bits`` are kept; they are added to those of the new
+        edge. Raises CorruptionError if a stored row is damaged.
         """
-        remaining_chunks = iter(chunks)
-        while batch := list(islice(remaining_chunks, CHUNKS_PER_BATCH)):
-            keys = list(map(records.encode_u64, batch))
+        change_row, remaining_changes = self._edge_changes.change_row, iter(changes)
+        while batch := list(islice(remaining_changes, CHUNKS_PER_BATCH)):
+            keys = [records.encode_u64(chunk) for chunk, _, _ in batch]
+            values = self._view.get_many(PASSAGE_ENTITIES, keys)
             new_values: dict[bytes, bytes | None] = {}
-            for chunk, key, value in zip(batch, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
-                old_row = set() if value is None else set(_list_edges(_decode_row(key, value)))
-                new_row = update_row(chunk, old_row)
-                if old_row == new_row:
-                    continue
-                self._collect_edge_changes(chunk, old_row, new_row)
-                packed_edges = sorted([entity << NUM_MENTION_BITS | mention_bits for entity, mention_bits in new_row])
-                new_values[key] = records.seal(pack_numbers(packed_edges)) if packed_edges else None
+            try:
+                for (chunk, new_edges, removed_entities), key, value in zip(batch, keys, values, strict=True):
+                    change_row(chunk, key, value, new_edges, removed_entities, kept_bits, new_values)
+            except ValueError as error:
+                raise CorruptionError(f"table {PASSAGE_ENTITIES}, {error}; run CHECK") from error
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
-
-    def _collect_edge_changes(self, chunk: int, old_row: _ChunkRow, new_row: _ChunkRow) -> None:
-        """Collect the differences between the old and the new row of a chunk, by entity; :meth:`flush` writes them.
-
-        A row has an edge to each entity that the chunk mentions. An edge has mention bits, which say how the chunk
-        mentions the entity; an edge with other bits replaces the old one.
-        """
-        # Most rows are new or removed; these need no set differences.
-        removed_edges, added_edges = (
-            (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
-        )
-        packed_chunk = chunk << CHUNK_EDGE_SHIFT
-        for changes, edges in ((self._removed_edges, removed_edges), (self._added_edges, added_edges)):
-            for entity, mention_bits in edges:
-                changes.setdefault(entity, []).append(packed_chunk | mention_bits)
 
     def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
         """Add ``change`` to the count of links of a kind between two entities, in both directions.
@@ -326,16 +293,15 @@ class GraphWriter(ViewWriter, PassageGraph):
             if change:
                 changes_by_entity.setdefault(entity, {})[other_entity, kind] = change
         has_links = self._flush_links(changes_by_entity) if changes_by_entity else {}
-        entities = sorted(self._added_edges.keys() | self._removed_edges.keys() | has_links.keys())
+        edge_changes = self._edge_changes.take()
+        entities = sorted(edge_changes.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
-        degrees = self._flush_chunks(old_degrees)
+        degrees = self._flush_chunks(edge_changes, old_degrees)
         for entity in entities:
             # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
             if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
                 degrees[entity] |= LINKED_FLAG
         self._flush_degrees(degrees)
-        self._added_edges.clear()
-        self._removed_edges.clear()
         self._link_changes.clear()
 
     def _flush_degrees(self, degrees: Mapping[int, int]) -> None:
@@ -348,20 +314,20 @@ class GraphWriter(ViewWriter, PassageGraph):
             pages[records.encode_u32(page_number)] = _encode_page(page) if page.any() else None
         self._write_view.change_many(ENTITY_DEGREES, pages)
 
-    def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
+    def _flush_chunks(
+        self, edge_changes: Mapping[int, tuple[list[int], list[int]]], old_degrees: Mapping[int, int]
+    ) -> dict[int, int]:
         """Write the changed chunks of entities, and return their new degrees by entity, without LINKED_FLAG.
 
         A degree is a 64-bit number: the packed edge (chunk id and mention bits) to the only chunk of an entity, 0
-        without chunks, or the counts of its chunks, whose edges are then in a block list. ``old_degrees`` are the
-        stored degrees of all changed entities. Sorts the collected edges in place. Raises CorruptionError if an edge to
-        remove is not stored.
+        without chunks, or the counts of its chunks, whose edges are then in a block list. ``edge_changes`` has the
+        removed and added edges by entity, and ``old_degrees`` the stored degrees of all changed entities. Raises
+        CorruptionError if an edge to remove is not stored.
         """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
-            removed_edges, added_edges = self._removed_edges.get(entity, []), self._added_edges.get(entity, [])
-            removed_edges.sort()
-            added_edges.sort()
+            removed_edges, added_edges = edge_changes.get(entity, ([], []))
             if degree & SEVERAL_FLAG:
                 lists[entity] = removed_edges, added_edges
                 continue

@@ -14,13 +14,13 @@ a document: for each entity (abstract, rank) pairs, from which
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from kvstore_cext.mentions import select_outermost_mentions
+from kvstore_cext.mentions import collect_groups, pack_mentions, remove_mentions, select_outermost_mentions
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -32,6 +32,8 @@ from ..documents.documents import GROUP_SIZE, DocumentRecord, Section
 from ..filter.addresses import (
     HEADING_PART_RANK,
     HEADING_WHOLE_RANK,
+    MAX_BODY_RANK,
+    MIN_BODY_RANK,
     TITLE_PART_RANK,
     TITLE_WHOLE_RANK,
     compute_body_rank,
@@ -44,9 +46,6 @@ if TYPE_CHECKING:
     from ..filter.entity_filter import EntityFilter
 
 
-Row = TypeVar("Row")
-
-
 class Occurrence(NamedTuple):
     """An occurrence in a chunk: offset from the start of the chunk, and length, in bytes."""
 
@@ -55,12 +54,23 @@ class Occurrence(NamedTuple):
     length: int
 
 
+#: The key of a record, and its value, None if there is none.
+_StoredRow = tuple[bytes, memoryview | bytes | None]
+#: The (abstract, rank) pairs of one entity.
+RankedTargets = list[tuple[int, int]]
 #: A faster ``Occurrence._make``, for large numbers of rows.
 _make_occurrence = partial(tuple.__new__, Occurrence)
 #: Start, length, entity.
 _SORT_KEY = itemgetter(1, 2, 0)
 #: Rank, abstract, entity.
 _HEADING_SORT_KEY = itemgetter(1, 2, 0)
+
+
+class RemovedMentions(NamedTuple):
+    """The entities whose occurrences were removed from a chunk, and True if one of these covered a remaining one."""
+
+    entities: set[int]
+    covered_others: bool
 
 
 class HeadingOccurrence(NamedTuple):
@@ -80,10 +90,9 @@ class Mentions(ViewReader):
 
     def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         """Return the occurrences of entities in the text of each chunk, ordered by start, length and entity."""
-        keys = list(map(records.encode_u64, chunks))
-        values = self._view.get_many(tables.MENTIONS, keys)
         return [
-            [] if value is None else _decode_occurrences(value, key) for key, value in zip(keys, values, strict=True)
+            [] if value is None else _decode_occurrences(value, key)
+            for key, value in self._read_rows(tables.MENTIONS, chunks)
         ]
 
     def count_occurrences(self, entity: int, chunks: Iterable[int]) -> int:
@@ -100,15 +109,11 @@ class Mentions(ViewReader):
         """
         import numpy as np
 
-        keys = list(map(records.encode_u64, chunks))
-        values = self._view.get_many(tables.MENTIONS, keys)
+        rows = self._read_rows(tables.MENTIONS, chunks)
         try:
-            packed_rows = select_outermost_mentions(values)
+            packed_rows = select_outermost_mentions([value for _, value in rows])
         except ValueError as error:
-            for key, value in zip(keys, values, strict=True):
-                if value is not None:
-                    records.unpack(value, tables.MENTIONS, key)  # raises an error that names the damaged key
-            raise CorruptionError(f"table {tables.MENTIONS}: {error}; run CHECK REPAIR") from error
+            raise _make_row_error(rows, error) from error
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
     def get_heading_occurrences(self, document: int) -> list[HeadingOccurrence]:
@@ -120,13 +125,30 @@ class Mentions(ViewReader):
 
     def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         """Return the occurrences of entities in the title and headings of each document, ordered by rank."""
-        keys = list(map(records.encode_u64, documents))
         occurrences = []
-        for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
+        for key, value in self._read_rows(tables.PLACE_MENTIONS, documents):
             # Stored as a flat list of three numbers per occurrence.
             row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
             occurrences.append(list(map(HeadingOccurrence._make, zip(row, row, row, strict=True))))
         return occurrences
+
+    def collect_abstracts(self, chunks: Sequence[int], documents: Iterable[int]) -> dict[int, RankedTargets]:
+        """Return for each entity the abstracts that mention it, as :func:`collect_mentioning_abstracts` does.
+
+        ``chunks`` are all chunks of ``documents``. Raises CorruptionError if a row is damaged.
+        """
+        rows = self._read_rows(tables.MENTIONS, chunks)
+        try:
+            targets_by_entity = collect_groups(chunks, [value for _, value in rows], GROUP_SIZE, _BODY_RANKS)
+        except ValueError as error:
+            raise _make_row_error(rows, error) from error
+        _add_headings(targets_by_entity, chain.from_iterable(self.get_heading_occurrences_many(documents)))
+        return targets_by_entity
+
+    def _read_rows(self, table: str, ids: Iterable[int]) -> list[_StoredRow]:
+        """Return the keys and values of chunks in ``mentions``, or of documents in ``place_mentions``."""
+        keys = list(map(records.encode_u64, ids))
+        return list(zip(keys, self._view.get_many(table, keys), strict=True))
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
         """Yield the id of every chunk that mentions an entity, and the chunk's occurrences, in order of the ids."""
@@ -137,82 +159,92 @@ class Mentions(ViewReader):
 class MentionWriter(ViewWriter, Mentions):
     """The mentions of one write transaction. Storing an empty list of occurrences removes the row.
 
-    Changes are pending in memory until :meth:`flush` writes them. The occurrences of chunks and headings include
-    pending changes; :meth:`scan`, :meth:`count_occurrences` and :meth:`get_outermost_in_chunks` ignore them.
+    Changes are pending in memory until :meth:`flush` writes them. Reads of chunks and headings include pending changes;
+    :meth:`scan` and :meth:`count_occurrences` ignore them.
     """
 
     def __init__(self, view: WriteView) -> None:
         """Create a writer of mentions in ``view``, a write transaction; there are no pending changes yet."""
         super().__init__(view)
-        self._pending_rows: dict[int, list[Occurrence]] = {}  # by chunk
-        self._pending_headings: dict[int, list[HeadingOccurrence]] = {}  # by document
+        #: The values to store by key, for each table; None removes the row.
+        self._pending: dict[str, dict[bytes, bytes | None]] = {tables.MENTIONS: {}, tables.PLACE_MENTIONS: {}}
 
-    def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
-        """Return the occurrences of entities in each chunk, including pending changes."""
-        return _read_with_pending(list(chunks), self._pending_rows, super().get_occurrences_many)
-
-    def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Return the occurrences of entities in the title and headings of each document, including pending changes."""
-        return _read_with_pending(list(documents), self._pending_headings, super().get_heading_occurrences_many)
+    def _read_rows(self, table: str, ids: Iterable[int]) -> list[_StoredRow]:
+        """Return the keys and values of chunks or documents in a table, including pending changes."""
+        pending = self._pending[table]
+        if not pending:
+            return super()._read_rows(table, ids)
+        keys = list(map(records.encode_u64, ids))
+        stored_keys = [key for key in keys if key not in pending]
+        stored_values = dict(zip(stored_keys, self._view.get_many(table, stored_keys), strict=True))
+        return [(key, pending[key] if key in pending else stored_values[key]) for key in keys]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Replace the occurrences of entities in a chunk; return them ordered by start, length and entity.
 
         :meth:`flush` writes the change.
         """
-        occurrences = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
+        occurrences = sorted(mentions, key=_SORT_KEY)
+        self._pending[tables.MENTIONS][records.encode_u64(chunk)] = pack_mentions(occurrences)
         return occurrences
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
         """Replace the occurrences of entities in the title and headings of a document; :meth:`flush` writes them."""
-        self._pending_headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
+        occurrences = sorted(mentions, key=_HEADING_SORT_KEY)
+        numbers = list(chain.from_iterable(occurrences))
+        self._pending[tables.PLACE_MENTIONS][records.encode_u64(document)] = records.pack(numbers) if numbers else None
+
+    def remove_entities(self, chunks: Iterable[int], entities: Container[int]) -> dict[int, RemovedMentions]:
+        """Remove the occurrences of entities in chunks; return the changes by chunk. :meth:`flush` writes them.
+
+        Raises CorruptionError if a row is damaged.
+        """
+        ids = list(chunks)
+        rows = self._read_rows(tables.MENTIONS, ids)
+        try:
+            changes = remove_mentions([value for _, value in rows], entities)
+        except ValueError as error:
+            raise _make_row_error(rows, error) from error
+        removals: dict[int, RemovedMentions] = {}
+        for chunk, (key, _), change in zip(ids, rows, changes, strict=True):
+            if change is not None:
+                self._pending[tables.MENTIONS][key], removed_entities, covered_others = change
+                removals[chunk] = RemovedMentions(removed_entities, covered_others)
+        return removals
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
         """Remove the occurrences of entities in ``chunks``, and in the titles and headings of ``documents``.
 
         :meth:`flush` writes the changes.
         """
-        self._pending_rows.update((chunk, []) for chunk in chunks)
-        self._pending_headings.update((document, []) for document in documents)
+        for table, ids in ((tables.MENTIONS, chunks), (tables.PLACE_MENTIONS, documents)):
+            self._pending[table].update(dict.fromkeys(map(records.encode_u64, ids)))
 
     def flush(self) -> None:
         """Write the pending occurrences of entities in chunks and headings to the transaction, and forget them."""
-        changes: dict[bytes, bytes | None] = {}
-        for chunk, rows in self._pending_rows.items():
-            previous_start = 0
-            numbers: list[int] = []
-            for entity, start, length in rows:  # a start is stored as the difference to the previous one
-                numbers += entity, start - previous_start, length
-                previous_start = start
-            changes[records.encode_u64(chunk)] = records.pack(numbers) if numbers else None
-        self._write_view.change_many(tables.MENTIONS, changes)
-        headings: dict[bytes, bytes | None] = {}
-        for document, occurrences in self._pending_headings.items():
-            numbers = [number for entity, rank, abstract in occurrences for number in (entity, rank, abstract)]
-            headings[records.encode_u64(document)] = records.pack(numbers) if numbers else None
-        self._write_view.change_many(tables.PLACE_MENTIONS, headings)
-        self._pending_rows.clear()
-        self._pending_headings.clear()
+        for table, changes in self._pending.items():
+            self._write_view.change_many(table, changes)
+            self._pending[table] = {}
 
 
-def _read_with_pending(ids: list[int], pending: Mapping[int, Row], read: Callable[[list[int]], list[Row]]) -> list[Row]:
-    """Return the row of each id: the pending one, or else the stored one, which ``read`` returns for a list of ids."""
-    stored_ids = [id for id in ids if id not in pending]
-    stored_rows = dict(zip(stored_ids, read(stored_ids), strict=True)) if stored_ids else {}
-    return [pending[id] if id in pending else stored_rows[id] for id in ids]
+def _make_row_error(rows: Iterable[_StoredRow], error: ValueError) -> CorruptionError:
+    """Return the error for damage in ``rows``, or raise it with the key of the row, if decoding the row fails."""
+    for key, value in rows:
+        if value is not None:
+            records.unpack(value, tables.MENTIONS, key)  # raises an error that names the damaged key
+    return CorruptionError(f"table {tables.MENTIONS}: {error}; run CHECK REPAIR")
 
 
-def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
+def _decode_occurrences(value: memoryview | bytes, key: bytes) -> list[Occurrence]:
     """Decode the occurrences of entities in a chunk from a stored record: the entity, start and length of each."""
     numbers = records.unpack(value, tables.MENTIONS, key)
     starts = accumulate(numbers[1::3])  # starts are stored as differences
     return list(map(_make_occurrence, zip(numbers[::3], starts, numbers[2::3], strict=True)))
 
 
-#: The (abstract, rank) pairs of one entity.
-RankedTargets = list[tuple[int, int]]
-
 _GET_ENTITY = itemgetter(0)
+#: The rank of an abstract whose chunks mention an entity this many times, or more for the last rank.
+_BODY_RANKS = tuple(map(compute_body_rank, range(2 + MAX_BODY_RANK - MIN_BODY_RANK)))
 
 
 class Mention(NamedTuple):
@@ -286,6 +318,11 @@ def collect_mentioning_abstracts(
     for group, entities in entities_by_group.items():  # a group is its leaf abstract's id
         for entity, count in Counter(entities).items():
             targets_by_entity.setdefault(entity, []).append((group, compute_body_rank(count)))
-    for entity, rank, abstract in heading_occurrences:
-        targets_by_entity.setdefault(entity, []).append((abstract, rank))
+    _add_headings(targets_by_entity, heading_occurrences)
     return targets_by_entity
+
+
+def _add_headings(targets_by_entity: dict[int, RankedTargets], occurrences: Iterable[HeadingOccurrence]) -> None:
+    """Add the abstracts of titles and headings that mention an entity to the (abstract, rank) pairs of the entity."""
+    for entity, rank, abstract in occurrences:
+        targets_by_entity.setdefault(entity, []).append((abstract, rank))
