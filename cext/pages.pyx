@@ -308,6 +308,21 @@ cdef class Tree:
         cdef bytes prefix
         return [cursor._list_records(prefix) for prefix in prefixes]
 
+    def find_last(self, list ranges not None, bint skip_damage=False):
+        """Return for each range (start, stop) the last record (key, value) with ``start <= key < stop``, or None.
+
+        With ``skip_damage``, damaged pages are skipped.
+        """
+        cdef Cursor cursor = Cursor(self, skip_damage)
+        cdef bytes start, stop, key
+        cdef bint has_record
+        records = []
+        for start, stop in ranges:
+            has_record = cursor._move(-1) if cursor.set_range(stop) else cursor._go_to_end(-1)
+            key = cursor.key() if has_record else None
+            records.append((key, cursor.value()) if has_record and key >= start else None)
+        return records
+
     def cursor(self, bint skip_damage=False):
         """Create a cursor. With ``skip_damage`` it skips damaged pages and records the damage."""
         return Cursor(self, skip_damage)

@@ -266,9 +266,17 @@ def test_the_last_record_of_a_range_is_found_for_any_change_buffer(
         max(((k, v) for k, v in model.items() if v is not None and start <= k < stop), default=None)
         for start, stop in ranges
     ]
+
+    def list_last(view: Any) -> list[Any]:
+        records = view.get_last_many(tables.POSTINGS, ranges)
+        return [record and (record[0], bytes(record[1])) for record in records]
+
     with environment.snapshot() as snapshot:
-        records = snapshot.get_last_many(tables.POSTINGS, ranges)
-        assert [record and (record[0], bytes(record[1])) for record in records] == expected
+        assert list_last(snapshot) == expected
+    with environment.write() as transaction:
+        assert list_last(transaction) == expected
+        transaction.merge_buffer()  # from here on, LMDB reads the table
+        assert list_last(transaction) == expected
 
 
 def test_an_unwritten_table_is_empty(environment: Environment) -> None:

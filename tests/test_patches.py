@@ -115,6 +115,34 @@ def test_another_process_reads_patched_and_merged_values(
     assert store.check() == []
 
 
+def test_deleting_a_large_part_of_a_store_writes_its_tables_directly(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buffered patches of all these changes would be merged into the tables in the same commit."""
+    monkeypatch.setattr(change_buffer, "MIN_BYTES", 1000)
+    store = make_store()
+    put = fill_store(store, 60)
+    store.delete("document 1")  # a small part
+    with store.state() as view:
+        assert view.lmdb.count(tables.RECENT)
+    deleted = [f"document {number}" for number in range(2, 60, 9)]
+    with store.transaction() as transaction:
+        assert transaction.delete_many(deleted) == len(deleted)
+        put(70, target=transaction)
+    with store.state() as view:
+        assert not view.lmdb.count(tables.RECENT)
+        mine = dump(view)
+    assert store.check() == []
+    fresh_store = make_store()
+    with fresh_store.transaction() as transaction:
+        for key in store:
+            document = store.get(key)
+            assert document is not None
+            transaction.put(key, document.text, title=document.title)
+    with fresh_store.state() as view:
+        assert dump(view) == mine
+
+
 @pytest.mark.slow
 def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch

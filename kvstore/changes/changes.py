@@ -102,6 +102,9 @@ class Changes:
             if self._unlinked_documents is not None:
                 self._link_unlinked(self._unlinked_documents)
             expect_more = False
+        num_deleted = len(pending.documents) - len(pending.new_documents)
+        if num_deleted:
+            self._view.expect_changes(num_deleted / max(self.counters.documents, 1))
         if expect_more and self._unlinked_documents is None:
             self._unlinked_documents = UnlinkedDocuments()
         linker = Linker(self.state, self._mentions, self._fingerprints)

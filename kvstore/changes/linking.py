@@ -140,10 +140,12 @@ class Linker:
             (self._added_addresses, self._filter.add_address_lists),
         ):
             self._load_missing_keys(targets_by_entity)
-            targets_by_key = sorted((self._keys[entity], targets) for entity, targets in targets_by_entity.items())
-            if targets_by_key:
-                keys, target_lists = zip(*targets_by_key, strict=True)
-                update_filter(keys, list(map(addresses.list_best_addresses, target_lists)))
+            entities = sorted(targets_by_entity, key=self._keys.__getitem__)
+            if entities:
+                target_lists = map(targets_by_entity.__getitem__, entities)
+                update_filter(
+                    list(map(self._keys.__getitem__, entities)), list(map(addresses.list_best_addresses, target_lists))
+                )
             targets_by_entity.clear()
 
     def build_delta(self) -> Delta:

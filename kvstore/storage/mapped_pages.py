@@ -68,6 +68,10 @@ class PageTransaction:
         """Return for each prefix the records with keys that begin with it, in key order."""
         return table.scan_prefixes(list(prefixes), self.skips_damage)
 
+    def find_last(self, ranges: Sequence[tuple[bytes, bytes]], *, table: Tree) -> list[Record | None]:
+        """Return for each range the last record with ``start <= key < stop``, or None."""
+        return table.find_last(list(ranges), self.skips_damage)
+
     def cursor(self, table: Tree) -> Cursor:
         """Return a cursor over a table."""
         return table.cursor(self.skips_damage)
@@ -199,6 +203,18 @@ class VerifiedTransaction:
                     has_record = cursor.next()
         return records_by_prefix
 
+    def find_last(self, ranges: Sequence[tuple[bytes, bytes]], *, table: WritableTable) -> list[Record | None]:
+        """Return for each range the last record with ``start <= key < stop``, or None."""
+        if table.tree is not None and not table.is_changed:
+            return table.tree.find_last(list(ranges))
+        last_records: list[Record | None] = []
+        with self.cursor(table) as cursor:
+            for start, stop in ranges:
+                has_record = cursor.prev() if cursor.set_range(stop) else cursor.last()
+                key = bytes(cursor.key()) if has_record else b""
+                last_records.append((key, cursor.value()) if has_record and key >= start else None)
+        return last_records
+
     def count(self, table: WritableTable) -> int:
         """Return the number of records of a table."""
         return self.lmdb.stat(table.handle)["entries"]
@@ -231,6 +247,15 @@ class VerifiedTransaction:
         if table.tree is not None:
             table.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
         return self.lmdb.delete(key, db=table.handle)
+
+    def delete_many(self, keys: Sequence[bytes], table: WritableTable) -> None:
+        """Remove many keys, after verifying the pages as :meth:`delete` does; missing keys are ignored."""
+        table.is_changed = True
+        if table.tree is not None:
+            for key in keys:
+                table.tree.verify_path(key, siblings=True)
+        for key in keys:
+            self.lmdb.delete(key, db=table.handle)
 
     def clear(self, table: WritableTable) -> None:
         """Remove every record of a table, after verifying all its pages."""

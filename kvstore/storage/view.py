@@ -86,6 +86,10 @@ class WriteView(View, Protocol):
         """Store many values, replacing old ones; None removes a key."""
         ...
 
+    def expect_changes(self, share: float) -> None:
+        """Prepare for changes of about this ``share`` of the store."""
+        ...
+
 
 class ViewReader:
     """The base class of all classes that read tables through one view."""
@@ -205,7 +209,10 @@ class LmdbView:
         self._count_lookups(len(ranges))
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         try:
-            last_records = _find_last_stored(transaction, transaction.find_table(table), ranges)
+            stored_table = transaction.find_table(table)
+            last_records: list[Record | None] = (
+                [None] * len(ranges) if stored_table is None else transaction.find_last(ranges, table=stored_table)
+            )
             for index, changed_key in enumerate(changes.find_last_keys(ranges)):
                 last_record = last_records[index]
                 # A record after the last changed one is unchanged.
@@ -328,24 +335,6 @@ class LmdbView:
         # Drop it without ending it: ending it would free the parent's entry in the reader table.
         self._transaction = None
         self.is_counted = False
-
-
-def _find_last_stored(
-    transaction: Any, stored_table: Any, ranges: Sequence[tuple[bytes, bytes]]
-) -> list[Record | None]:
-    """Return for each range the last record of a table (None: it is not stored) with ``start <= key < stop``, or None.
-
-    Buffered changes are not considered.
-    """
-    if stored_table is None:
-        return [None] * len(ranges)
-    last_records: list[Record | None] = []
-    with transaction.cursor(table=stored_table) as cursor:
-        for start, stop in ranges:
-            has_record = cursor.prev() if cursor.set_range(stop) else cursor.last()
-            key = bytes(cursor.key()) if has_record else b""
-            last_records.append((key, cursor.value()) if has_record and key >= start else None)
-    return last_records
 
 
 class ReadTransaction(ClosedOnExit, LmdbView):

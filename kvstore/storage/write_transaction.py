@@ -72,7 +72,7 @@ class WriteTransaction(LmdbView):
         self._last_keys: dict[str, bytes] = {}
         #: The change buffer as the last commit left it.
         self._committed_buffer = ChangeBuffer()
-        used_bytes = owner.data.used_bytes
+        used_bytes = self._used_bytes = owner.data.used_bytes
         #: The size of the change buffer in bytes at which it is merged into the tables.
         self._max_buffer_bytes = min(
             max(used_bytes // change_buffer.STORE_DIVISOR, change_buffer.MIN_BYTES), change_buffer.MAX_BYTES
@@ -139,6 +139,15 @@ class WriteTransaction(LmdbView):
             transaction.clear(stored_table)
         except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
+
+    def expect_changes(self, share: float) -> None:
+        """Write later changes directly to their tables if about this ``share`` of the store will change, which is too
+        much for the change buffer.
+
+        Otherwise, each of these changes would be buffered as a patch, and then applied when the buffer is merged.
+        """
+        if self._is_buffering and share * self._used_bytes > self._max_buffer_bytes:
+            self.merge_buffer()
 
     def merge_buffer(self) -> None:
         """Write the changes in the change buffer to their tables, empty it, and write later changes directly.
@@ -355,19 +364,21 @@ class WriteTransaction(LmdbView):
 
         Any LMDB error except an invalid key rolls the transaction back.
         """
-        new_records = sorted((key, value) for key, value in changes.items() if value is not None)
-        if len(new_records) < len(changes):
-            for key, value in changes.items():
-                if value is None:
-                    self._delete_record(table, key)
-        if not new_records:
+        if not changes:
             return
+        removed_keys = [key for key, value in changes.items() if value is None]
+        new_records = sorted((key, value) for key, value in changes.items() if value is not None)
         transaction = self._get_transaction()
-        self._owner.page_releaser.count_accesses(len(new_records))  # storing records reads their pages first
+        self._owner.page_releaser.count_accesses(len(changes))  # changing records reads their pages first
         try:
-            stored_table = self._ensure_table(table)
+            stored_table = self._ensure_table(table) if new_records else self._find_table(table)
+            if stored_table is None:
+                return
             self._num_changes += 1
-            transaction.put_many(new_records, stored_table)
+            if removed_keys:
+                transaction.delete_many(removed_keys, stored_table)
+            if new_records:
+                transaction.put_many(new_records, stored_table)
         except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
 

@@ -44,7 +44,7 @@ GROUP_SIZE = 5
 #: The number of texts cached per view. A text too long to be compressed is cached alone.
 _MAX_CACHED_TEXTS = 16
 #: The number of records read together by the keys of their documents.
-_MAX_READ_DOCUMENTS = 512
+_MAX_READ_DOCUMENTS = 4096
 
 #: The columns of documents whose texts the metadata index finds by value. Only the index has ``language``.
 TEXT_COLUMNS = ("title", "source", "language")
@@ -357,7 +357,7 @@ class DocumentWriter(ViewWriter, Documents):
     """The documents of one write transaction."""
 
     def iter_by_keys(self, keys: Iterable[str]) -> Iterator[list[DocumentRecord]]:
-        """Yield the records of the documents with these keys in order, in lists of at most 512.
+        """Yield the records of the documents with these keys in order, in lists of at most 4096.
 
         Keys without a document are skipped, and no list is empty. Raises CorruptionError if the document stored under a
         key has another key.
