@@ -461,6 +461,40 @@ def test_opening_hours_answer_when_a_house_opens_and_a_year_does_not(language: s
         assert answer_type.is_present_in(hours) and not answer_type.is_present_in(other)
 
 
+@pytest.mark.parametrize(
+    ("language", "question", "weekdays", "weekend"),
+    [
+        (
+            "italian",
+            "A che ora apre il museo la domenica?",
+            "Museo, apertura: lun-gio 10:00-17:00.",
+            "ven-dom 9:30-19:30.",
+        ),
+        (
+            "french",
+            "À quelle heure ouvre le musée le dimanche ?",
+            "Musée, ouverture : lun-jeu 10h00-17h00.",
+            "ven-dim 9h30",
+        ),
+        (
+            "german",
+            "Um wie viel Uhr öffnet das Museum am Sonntag?",
+            "Museum, Öffnung: Mo-Do 10-17 Uhr.",
+            "Fr–So 9-19 Uhr.",
+        ),
+    ],
+)
+def test_a_weekday_is_in_a_range_of_abbreviated_weekdays(
+    language: str, question: str, weekdays: str, weekend: str, tmp_path: Path
+) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": language}) as store:
+        store.put("a", weekdays)
+        assert store.ask(question).abstained
+        store.put("b", f"{weekdays.partition(':')[0]}: {weekend}")
+        answer = store.ask(question)
+        assert not answer.abstained and weekend in answer.text.partition("\n")[0]
+
+
 @pytest.fixture
 def italian_store(tmp_path: Path) -> Iterator[kvstore.Store]:
     with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": "italian"}) as store:

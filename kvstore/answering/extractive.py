@@ -69,10 +69,10 @@ _WEIGHTS |= {"changelog": -3.0}
 #: Chosen on questions about private folders. A question in a document rarely answers one. If the question mentions a
 #: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
-#: In languages other than English: the text has other weekdays or months than the question, the number or the name
-#: next to the noun that it asks for ("5 DVD", "Chair: Ann"), or a term of it and what nearly all answers have, such as
-#: an amount of money. Chosen on folders in Spanish, French and Italian.
-_WEIGHTS |= {"date_mismatch": -4.0, "counted": 3.0, "fixed_form": 1.1}
+#: In languages other than English: the text has a weekday of the question, perhaps in a range, or other weekdays or
+#: months; the number or the name next to the noun that the question asks for ("5 DVD", "Chair: Ann"); or a term of it
+#: and what nearly all answers have, such as an amount of money. Chosen on folders in Spanish, French and Italian.
+_WEIGHTS |= {"weekday": 1.5, "date_mismatch": -4.0, "counted": 3.0, "fixed_form": 1.1}
 #: A newer version of the same document, such as a policy of another year, has been retrieved too. A snippet is
 #: superseded if a snippet of the newer version, with its headings, has all its terms of the question. It is former if
 #: it is an entry of a table or section ("2016: …"), and the entry of the latest year ("2023: …") has these terms.
@@ -311,6 +311,7 @@ class _SnippetFeatures:
             "question": float(snippet.is_question),
             "counted": float(self._counted_pattern is not None and bool(self._counted_pattern.search(text))),
             "fixed_form": float(bool(self._snippet_terms[position]) and self._has_fixed_form(text)),
+            "weekday": float(self._has_weekday(text)),
             "date_mismatch": float(self._has_other_date(passage, index)),
             "document_start": float(index == 0 and passage.is_whole_document and not snippet.cell_text),
             "changelog": float(not self._asks_for_changes and _is_changelog_or_index(passage)),
@@ -337,6 +338,12 @@ class _SnippetFeatures:
         is_english = self._scorer.language in (None, "english")
         has_fixed_form = self.answer_type.name == "money" or self.answer_type.name in FIXED_FORM_TYPES
         return not is_english and has_fixed_form and self.answer_type.is_present_in(text)
+
+    def _has_weekday(self, text: str) -> bool:
+        """True if a text has a weekday of a question that is not in English, perhaps abbreviated or within a range."""
+        if self._dates is None or not self._dates.weekdays:
+            return False
+        return not self._dates.weekdays.isdisjoint(find_date_words(text, self._scorer.language).weekdays)
 
     def _has_other_date(self, passage: Passage, index: int) -> bool:
         """True if a snippet, with the headings above it, has other weekdays or months than the question."""

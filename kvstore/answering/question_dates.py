@@ -37,6 +37,12 @@ _OTHER_DAYS_PATTERN = compile_lazily(
     r"|fi[mn]s? de semana|feriados?|dagelijks|(?:elke|iedere) dag|(?:werk|week|feest)dag\w*|doordeweeks|dagligen"
     r"|varje dag|vardag\w*|helg\w*|codziennie|dni \w+)(?!\w)|(?<!\w)[^\W\d_]{1,3}\.?\s?[-–—/]\s?[^\W\d_]{1,3}(?!\w)"
 )
+#: Abbreviations of the weekdays from Monday on, without accents. They count in a list or range, or before an hour.
+_WEEKDAY_ABBREVIATIONS = {
+    "dutch": "ma di wo do vr za zo", "french": "lun mar mer jeu ven sam dim", "german": "mo di mi do fr sa so",
+    "italian": "lun mar mer gio ven sab dom", "portuguese": "seg ter qua qui sex sab dom",
+    "spanish": "lun mar mie jue vie sab dom", "swedish": "man tis ons tor fre lor son",
+}  # fmt: skip
 #: The words between the first and the last weekday or month of a range, and words that only join two of them.
 _RANGE_WORDS = frozenset("a al ao ate au bis do fino hasta jusqu m t till to tot".split())
 _CONJUNCTIONS = frozenset("and e en et i o oder och of oraz ou u und y".split())
@@ -97,6 +103,8 @@ def find_date_words(text: str, language: str | None) -> DateWords:
     >>> dates = find_date_words("Lunes a miércoles y sábado, del 1 de octubre al 15 de enero de 2026", "spanish")
     >>> sorted(dates.weekdays), sorted(dates.months), sorted(dates.years)
     ([0, 1, 2, 5], [1, 10, 11, 12], ['2026'])
+    >>> sorted(find_date_words("Mo.-Mi. 9-12 Uhr, Fr 9.30 Uhr", "german").weekdays)
+    [0, 1, 2, 4]
     >>> sorted(find_date_words("Wie war 2019 der Preis für 2025 Euro?", "german").years)
     ['2019']
     """
@@ -106,6 +114,17 @@ def find_date_words(text: str, language: str | None) -> DateWords:
         for match in _WEEKDAY_PATTERN.finditer(folded_text)
         if match.lastindex is not None
     ]
+    abbreviations = _WEEKDAY_ABBREVIATIONS.get(language or "", "").split()
+    other_text = folded_text
+    if abbreviations:
+        pattern = _compile_abbreviated_days(tuple(abbreviations))
+        weekdays += [
+            (days.start() + match.start(), days.start() + match.end(), abbreviations.index(match.group()))
+            for days in pattern.finditer(folded_text)
+            for match in _WORD_PATTERN.finditer(days.group())
+        ]
+        weekdays.sort()
+        other_text = pattern.sub(" ", folded_text)
     numbers = _read_months(language)
     months = [
         (match.start(), match.end(), numbers[match.group()] - 1)
@@ -117,7 +136,7 @@ def find_date_words(text: str, language: str | None) -> DateWords:
         _expand_ranges(folded_text, weekdays, 7),
         frozenset(month + 1 for month in _expand_ranges(folded_text, months, 12)) | frozenset(numeric_months),
         frozenset(year for year in YEAR_PATTERN.findall(text) if not year.endswith("00")),  # no round numbers
-        _OTHER_DAYS_PATTERN.search(folded_text) is not None,
+        _OTHER_DAYS_PATTERN.search(other_text) is not None,
     )
 
 
@@ -134,6 +153,13 @@ def has_year(year: str, texts: Iterable[str]) -> bool:
             if first <= year <= first[: 4 - len(last)] + last:
                 return True
     return False
+
+
+@cache
+def _compile_abbreviated_days(abbreviations: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for a list or range of abbreviated weekdays, or one before an hour. Cached."""
+    day = rf"(?:{'|'.join(abbreviations)})\b\.?"
+    return re.compile(rf"(?<!\w){day}(?:(?:\s?[-–—/,+&]\s?{day})+|(?=:?\s+\d{{1,2}}[:.h]\d\d))")
 
 
 @cache
@@ -155,7 +181,7 @@ def _expand_ranges(text: str, matches: list[tuple[int, int, int]], period: int) 
     for (_, end, first), (start, _, last) in pairwise(matches):
         gap = text[end:start]
         words = set(_WORD_PATTERN.findall(gap))
-        is_range = gap.strip() in ("-", "–", "—", "/") or (bool(words & _RANGE_WORDS) and not words & _CONJUNCTIONS)
+        is_range = gap.strip(" .") in ("-", "–", "—", "/") or (bool(words & _RANGE_WORDS) and not words & _CONJUNCTIONS)
         if is_range and len(gap) <= _MAX_RANGE_GAP and not set(",;") & set(gap):
             numbers |= {(first + step) % period for step in range((last - first) % period)}
     return frozenset(numbers)
