@@ -162,6 +162,25 @@ def test_reports_and_evidence_are_printed_for_people(store: kvstore.Store, tmp_p
     assert str(store.search("water", using="lexical")[0]).endswith("\n   Water\n\n   Water is clear.")
 
 
+@pytest.mark.slow
+def test_type_checkers_know_the_methods_that_change_a_store(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "application.py").write_text(
+        "import kvstore\n"
+        "with kvstore.open('s') as store:\n"
+        "    store.put('tea', 'Tea.', metadata={})\n"
+        "    store.update('tea', titel='Tea')\n"
+        "    count: str = store.delete_many(['tea'])\n"
+    )
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "application.py"],
+        capture_output=True,
+        text=True,
+    )
+    errors = [line.split(":")[1] for line in checked.stdout.splitlines() if ": error:" in line]
+    assert errors == ["3", "4", "5"], checked.stdout
+
+
 def test_public_modules_need_no_import_of_their_own() -> None:
     code = "import kvstore; kvstore.dbapi.connect, kvstore.aio.open, kvstore.errors.KvstoreError"
     subprocess.run([sys.executable, "-c", code], check=True)
