@@ -409,7 +409,9 @@ class Asker:
             reading = self._read_part(text, part_question, clauses)
             is_answered = reading is None or reading[1].value >= threshold
             if is_first_answered and not is_answered and clauses.get("where") is None:
-                in_document: Clauses = {**clauses, "where": "key = ?", "parameters": (parts[0].document,)}
+                first_result = parts[0].reader_result
+                document = first_result.passages[first_result.best.position.passage_index].document
+                in_document: Clauses = {**clauses, "where": "key = ?", "parameters": (document,)}
                 reading = self._read_part(text, text, in_document, whole_query=query) or reading
             if reading is None:
                 return None

@@ -212,10 +212,8 @@ def _build_table_blocks(table: Any) -> list[MarkdownBlock]:
                 text = rows[-1][column]
                 texts[column] = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
         rows.append(texts)
-    if not any(map(any, rows)):
-        return []
-    header, *other_rows = join_header_rows(rows)
-    return [make_table(header, other_rows)]
+    joined_rows = join_header_rows(rows)
+    return [make_table(joined_rows[0], joined_rows[1:])] if any(map(any, rows)) else []
 
 
 def _get_text_line(shape: Any) -> str:

@@ -151,11 +151,6 @@ class PartResult(NamedTuple):
     scorer: SnippetScorer
 
     @property
-    def document(self) -> str:
-        """The key of the document with the snippet that most likely answers the part."""
-        return self.reader_result.passages[self.reader_result.best.position.passage_index].document
-
-    @property
     def best_snippet_id(self) -> _SnippetId:
         """The id of the snippet that most likely answers the part."""
         position = self.reader_result.best.position
