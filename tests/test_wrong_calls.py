@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,10 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.ingest(["a\0b"]), "a path to ingest must be a path without NUL characters"),
         (lambda store: store.ingest("x", options={1: 2}), "options must map names to text or numbers"),
         (lambda store: kvstore.open("x", embedder=5), "embedder must be a name, or an object"),
+        (
+            lambda store: kvstore.open("x", embedder=SimpleNamespace(name="mine", embed=len)),
+            "the embedder mine has no dimension",
+        ),
         (lambda store: store.execute(5), "execute(): sql must be text, not int 5"),
     ],
 )

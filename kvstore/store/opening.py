@@ -259,6 +259,8 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
     elif pipeline is not None:
         pipeline.load()
     model = embedder or open_embedder(settings.embedder)
+    if not hasattr(model, "dimension"):
+        raise ArgumentError(f"open(): the embedder {model.name} has no dimension, the number of components of a vector")
     if creation_settings.get("dimension", model.dimension) != model.dimension:
         raise SettingsMismatchError(
             f"the vectors of {model.name} have {model.dimension} dimensions, not {creation_settings['dimension']}; "
