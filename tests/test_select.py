@@ -434,6 +434,11 @@ def test_an_invalid_condition_is_refused(sample_store: kvstore.Store, condition:
 # One state -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_name_can_be_quoted_with_brackets(sample_store: kvstore.Store) -> None:
+    cursor = sample_store.execute("SELECT count(*) AS [2024], max([d].[key]) AS ['last'] FROM documents [d]")
+    assert cursor.columns == ("2024", "'last'")
+
+
 def test_the_schema_is_in_sqlite_master(sample_store: kvstore.Store) -> None:
     rows = sample_store.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
     assert [row[:3] for row in rows] == [("table", name, name) for name in get_sql_tables()]

@@ -29,8 +29,9 @@ _REMEDIES = {
     "\\": "; a statement ends with ';'",  # SELECT 1 \g
     "{": "; write JSON in single quotes: '{\"year\": 2024}'",
 }
-#: A field or an element of a list in brackets, as in ``meta['year']`` and ``tags[0]``.
-_SUBSCRIPT_PATTERN = re.compile(r"\[(?:['\"].*|\d+)\]")
+#: A field or an element of a list in brackets directly after a value, as in ``meta['year']`` and ``tags[0]``. After a
+#: space, brackets are the quotes of a name, as in ``AS [2024]``.
+_SUBSCRIPT_PATTERN = re.compile(r"(?<=[\w'\")\]])\[(?:['\"][^]]*|\d+)\]")
 
 #: For each token of a condition, its offset in the condition and its offset in the statement's text.
 OffsetMap = tuple[tuple[int, int], ...]
@@ -55,7 +56,7 @@ def check_token(text: str, token: Token) -> None:
     if token.kind == "bad":
         remedy = _REMEDIES.get(token.text, "")
         raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement{remedy}")
-    if _SUBSCRIPT_PATTERN.fullmatch(token.text):
+    if _SUBSCRIPT_PATTERN.match(text, token.start):
         raise make_statement_error(
             text, token.start, f"brackets do not read a field or an element; write ->> {shorten(token.text[1:-1])}"
         )
