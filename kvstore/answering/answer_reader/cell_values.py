@@ -172,8 +172,6 @@ def _parse_value(cell: str) -> _CellValue | None:
     if quantity is not None and quantity.start == 0:
         if quantity.unit in (CLOCK, DATE):
             is_range = _CLOCK_END_PATTERN.match(cell, quantity.end) is not None
-            if quantity.unit == CLOCK and find_unit(cell[quantity.end :].strip().lower()) == "hour":  # 1:30 h
-                return _CellValue(60 * quantity.value, TIME)
             return _CellValue(quantity.value, quantity.unit, is_range=is_range)
         if quantity.unit == WEEKDAY:
             return None

@@ -255,7 +255,7 @@ def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]
     "1500 to 2500" becomes a plain number instead, because it is not a year. A date is the number month · 100 + day, and
     a time of day is in minutes.
     """
-    if CALENDAR_YEAR in (first.unit, last.unit) and first.unit != last.unit:
+    if first.unit != last.unit:
         first, last = (end._replace(unit="") if end.unit == CALENDAR_YEAR else end for end in (first, last))
     if last.unit == DATE and not first.unit and first.value <= 31:
         value = last.value - last.value % 100 + first.value
@@ -264,7 +264,7 @@ def _complete_ends(first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]
         value = first.value - first.value % 100 + last.value
         return first, last._replace(value=value, last=value, unit=DATE)
     if last.unit == CLOCK and not first.unit and first.value <= 12:
-        value = 60 * first.value + (12 * 60 if last.value >= 12 * 60 and 60 * first.value + 12 * 60 < last.value else 0)
+        value = 60 * first.value + (12 * 60 if 60 * first.value + 12 * 60 < last.value else 0)
         return first._replace(value=value, last=value, unit=CLOCK), last
     return first, last
 

@@ -380,10 +380,7 @@ def _choose_columns_by_measure(
             for column in named_columns
             if not (column.is_first or superlative.next_terms.isdisjoint(terms[column.name]))
         ]
-        if superlative.measure == "":
-            measured_columns = named_columns
-        else:
-            measured_columns = next_columns or measured_columns or named_columns
+        measured_columns = next_columns or measured_columns or named_columns
     if not measured_columns and superlative.text.lower() in _HEIGHT_WORDS:
         return [column for column in columns if _has_measure(column, "height")]
     return measured_columns
@@ -391,8 +388,7 @@ def _choose_columns_by_measure(
 
 def _has_measure(column: _ComparedColumn, measure: str) -> bool:
     """True if a column has values of a measure, or of its opposite: a duration is the opposite of a speed."""
-    measures = filter(None, (measure, _OPPOSITE_MEASURES.get(measure)))
-    return any(_has_own_measure(column, measure) for measure in measures)
+    return any(_has_own_measure(column, name) for name in (measure, _OPPOSITE_MEASURES.get(measure, "")))
 
 
 def _has_own_measure(column: _ComparedColumn, measure: str) -> bool:
@@ -413,8 +409,7 @@ def _is_opposite(column: _ComparedColumn, measure: str) -> bool:
     """
     if measure == "" and _RANK_PATTERN.search(column.name):
         return True
-    opposite = _OPPOSITE_MEASURES.get(measure)
-    return opposite is not None and not _has_own_measure(column, measure) and _has_own_measure(column, opposite)
+    return _has_own_measure(column, _OPPOSITE_MEASURES.get(measure, ""))
 
 
 def _select_rows(
