@@ -10,7 +10,7 @@ too low. Each step loads the code that it needs, because a prompt needs little o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .answer import Answer
     from .answer_reader.reader_answer import PartResult
     from .answer_reader.reading import ReaderResult
-    from .answer_reader.superlatives import ComparedDocument
     from .confidence import Confidence
     from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
     from .prompt import Prompt
@@ -358,13 +357,13 @@ class Asker:
         from .passages import build_passages
         from .question_form import may_need_several_passages
 
-        compared: Mapping[str, ComparedDocument] = {}
+        tables: Mapping[str, Hashable] = {}
         if clauses.get("using") is None and clauses.get("within") is None and evidence.strategy != SECTION:
-            hits, compared = add_candidate_hits(hits, query)
+            hits, tables = add_candidate_hits(hits, query)
         passages = build_passages(hits, query.state)
         with query.trace.step("read sentences") as step:
             may_be_chain = not is_part and may_need_several_passages(query.question, hits)
-            reader_result = read_passages(reader, passages, scorer, may_be_chain=may_be_chain, compared=compared)
+            reader_result = read_passages(reader, passages, scorer, may_be_chain=may_be_chain, tables=tables)
             if reader_result is not None:
                 step.detail = f"the best scores {reader_result.best.score:.2f}"
                 step.count = len(reader_result.candidates)

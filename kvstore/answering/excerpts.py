@@ -459,7 +459,7 @@ def _format_labels(
     first = snippets[0]
     excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)
     excerpt_terms = set(list_terms(excerpt_text, stem))
-    lacks_answer = bool(answer) and answer not in excerpt_text
+    lacks_answer = answer not in excerpt_text
     is_item_or_row = first.kind in ("item", "table")
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
@@ -479,7 +479,7 @@ def _format_labels(
         is_asked_for = any(term in question_terms for term in label_terms - excerpt_terms)
         is_short = label == first.caption or count_written_words(label) <= _MAX_LABEL_WORDS
         is_useful = is_needed or is_asked_for or (lacks_answer and answer in label)
-        if label and is_short and is_useful and not label_terms <= excerpt_terms:
+        if is_short and is_useful and not label_terms <= excerpt_terms:
             labels.append(label)
     if not title:
         displayed_terms = excerpt_terms.union(*(list_terms(label, stem) for label in labels))

@@ -9,7 +9,7 @@ identifies by its date or number, and the rows that the question compares.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain, islice, takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from ...structures.state import State
 from ...text.words import find_reference_numbers
 from ..extractive import MAX_CHUNKS
 from ..releases import asks_for_latest_release, find_latest_release
-from .superlatives import ComparedDocument, ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
+from .superlatives import ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
 _MAX_DOCUMENT_CHUNKS = 500
@@ -41,14 +41,15 @@ _SOURCE = ColumnField("source")
 
 
 class CandidateHits(NamedTuple):
-    """The hits to read, and the documents with rows that can be compared, by document key.
+    """The hits to read, and the tables of the documents with rows that can be compared, by document key.
 
-    All rows of these documents are among the hits. If each row is a document, only rows with an extreme value are, at
-    most ``_MAX_EQUAL_ROWS`` of a table.
+    A table is any value that identifies it: the document key if the document has several rows. If the document is a
+    row, it is the set of columns, which documents of the same table share. All rows of these documents are among the
+    hits. If each row is a document, only rows with an extreme value are, at most ``_MAX_EQUAL_ROWS`` of a table.
     """
 
     hits: list[Hit]
-    compared: Mapping[str, ComparedDocument]
+    tables: Mapping[str, Hashable]
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
@@ -81,7 +82,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
     rows = _list_compared_rows(list(hits_by_chunk.values()), query)
     limited_query.top = len(rows.chunks)
     add_nearest(rows.chunks, "in a table whose rows the question compares", len(rows.chunks))
-    return CandidateHits(list(hits_by_chunk.values()), rows.documents)
+    return CandidateHits(list(hits_by_chunk.values()), rows.tables)
 
 
 def _list_identified_document(hits: Sequence[Hit], query: Query) -> list[int]:
@@ -144,10 +145,10 @@ def _list_latest_release(hits: Sequence[Hit], query: Query) -> list[int]:
 
 
 class _ComparedRows(NamedTuple):
-    """The chunks with the rows to compare, and the documents with these rows by key."""
+    """The chunks with the rows to compare, and the tables of the documents with these rows, by document key."""
 
     chunks: list[int]
-    documents: dict[str, ComparedDocument]
+    tables: dict[str, Hashable]
 
 
 def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
@@ -165,7 +166,7 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
     long_documents: set[str] = set()
     for hit in hits[:_MAX_TABLES]:
         record = state.documents.find_by_key(hit.document)
-        if record is None or (hit.document in rows.documents and record.chunk_count == 1):
+        if record is None or (hit.document in rows.tables and record.chunk_count == 1):
             continue
         if record.chunk_count > 1:  # the table is a section of the document
             chunks = _list_section_chunks(record, hit, state)
@@ -173,28 +174,26 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
                 long_documents.add(hit.document)
             else:
                 rows.chunks.extend(chunks)
-                rows.documents[hit.document] = ComparedDocument(hit.document)
+                rows.tables[hit.document] = hit.document
         elif not _is_row(hit.text):  # the only chunk is among the hits already
-            rows.documents[hit.document] = ComparedDocument(hit.document)
+            rows.tables[hit.document] = hit.document
         elif table := _read_table(record, state):
             _add_extreme_rows(rows, table, superlative, query)
-    documents_by_key = {key: document for key, document in rows.documents.items() if key not in long_documents}
-    return _ComparedRows(list(dict.fromkeys(rows.chunks)), documents_by_key)
+    tables = {key: table for key, table in rows.tables.items() if key not in long_documents}
+    return _ComparedRows(list(dict.fromkeys(rows.chunks)), tables)
 
 
 def _add_extreme_rows(rows: _ComparedRows, table: _RowDocuments, superlative: Superlative, query: Query) -> None:
     """Add the documents of a table whose rows are documents to ``rows``, and the chunks of those with an extreme value.
 
-    Nothing is added if a row with an extreme value has several chunks.
+    Nothing is added if no row has an extreme value, or if such a row has several chunks.
     """
     marked = mark_extremes([ComparedRow("", row) for row in table.rows.values()], superlative)
     documents = query.state.documents.get_many(table.rows).values()
-    extremes = {row.key: row for index, row in enumerate(documents) if marked.get(index)}
-    if all(row.chunk_count == 1 for row in extremes.values()):
-        rows.chunks.extend(row.get_chunk_id(0) for row in islice(extremes.values(), _MAX_EQUAL_ROWS))
-        rows.documents.update(
-            (row.key, ComparedDocument(table.columns, can_be_extreme=row.key in extremes)) for row in documents
-        )
+    extremes = [row for index, row in enumerate(documents) if marked.get(index)]
+    if extremes and all(row.chunk_count == 1 for row in extremes):
+        rows.chunks.extend(row.get_chunk_id(0) for row in extremes[:_MAX_EQUAL_ROWS])
+        rows.tables.update((row.key, table.columns) for row in documents)
 
 
 def _list_section_chunks(record: DocumentRecord, hit: Hit, state: State) -> list[int]:

@@ -35,7 +35,7 @@ from ..excerpts import (
 )
 from ..extractive import ExtractedAnswer, SnippetScorer, render_excerpts
 from ..passages import Passage
-from ..snippets import Snippet, is_unasked_mail_field
+from ..snippets import Snippet
 from .reading import AnswerCandidate, ReaderResult
 
 #: The maximum number of sentences of context, and of words of an answer with its context.
@@ -87,7 +87,7 @@ def extract_reader_answer(
     excerpt = Excerpt(
         passage_index, *_find_display_range(snippets, index, evidence.question, best.answer), best.score, best.answer
     )
-    positions = _list_context(reader_result, evidence.question, max_gap)
+    positions = _list_context(reader_result, max_gap)
     excerpts = [excerpt, *_select_context(reader_result.passages, excerpt, positions, max_context, max_words)]
     text, citations = render_excerpts(reader_result.passages, excerpts, scorer)
     # One of the lines about the question's entities is enough for a short answer.
@@ -225,12 +225,11 @@ def _make_context_excerpt(
     return None if is_lead_in(snippets[index].text) else sentence
 
 
-def _list_context(reader_result: ReaderResult, question: str, max_gap: float) -> list[SnippetPosition]:
+def _list_context(reader_result: ReaderResult, max_gap: float) -> list[SnippetPosition]:
     """Return the positions of the sentences that can be displayed after the answer as context, best first.
 
     The sentence before the answer is first if the answer refers to it. The others score at most ``max_gap`` less than
-    the answer. Salutations, captions, repetitions and table rows without a word from the question are omitted. The
-    sender and the date of a mail are omitted unless the ``question`` can ask for them.
+    the answer. Salutations, captions, repetitions and table rows without a word from the question are omitted.
     """
     passages = reader_result.passages
     best_position, best_score = reader_result.best.position, reader_result.best.score
@@ -242,14 +241,11 @@ def _list_context(reader_result: ReaderResult, question: str, max_gap: float) ->
         # A table row that has no word from the question is about something else.
         if best_score - other.score <= max_gap and (other.coverage > 0 or not is_row):
             positions.append(other.position)
-    answer_type = detect_answer_type(question)
-    informative_positions = []
-    for position in drop_repetitions(passages, [best_position, *positions])[1:]:  # without repetitions of the answer
-        snippet = get_snippet(passages, position)
-        is_prose_without_sentence = snippet.kind == "prose" and not snippet.is_selectable  # a salutation or a caption
-        if not (is_prose_without_sentence or is_unasked_mail_field(snippet, answer_type)):
-            informative_positions.append(position)
-    return informative_positions
+    return [
+        position
+        for position in drop_repetitions(passages, [best_position, *positions])[1:]  # without repetitions of the answer
+        if get_snippet(passages, position).is_selectable or get_snippet(passages, position).kind != "prose"
+    ]
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
@@ -404,7 +400,7 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
     such a question.
     """
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or detect_answer_type(question).name == "person"
-    if not (snippets[index].is_lead_in and words) or asks_for_list:
+    if asks_for_list:
         return index
     last_item = find_required_end(snippets, index)
     matches = (item_index for item_index in range(index, last_item + 1) if words in snippets[item_index].labeled_text)

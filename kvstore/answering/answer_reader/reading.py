@@ -9,7 +9,7 @@ the confidence. :mod:`.reader_answer` makes the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from ..question_form import find_asking_sentence, find_described_name, find_topi
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
 from .reader import AnswerReader
-from .superlatives import ComparedDocument
 from .windows import Window, build_context_text, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
@@ -193,16 +192,16 @@ def read_passages(
     scorer: SnippetScorer,
     *,
     may_be_chain: bool,
-    compared: Mapping[str, ComparedDocument],
+    tables: Mapping[str, Hashable],
 ) -> ReaderResult | None:
     """Run the answer reader on the likeliest snippets of passages; return its results, or None if there is no snippet.
 
     ``scorer`` has the question, and scores snippets by rules. The reader gets only the sentence in the question that
     asks, as in training. ``may_be_chain`` is True if the question may need facts from several passages, so that no
-    single snippet answers it. ``compared`` are the documents whose rows can be compared, by key.
+    single snippet answers it. ``tables`` are those of the documents whose rows can be compared, by document key.
     """
     question = find_asking_sentence(scorer.question)
-    windows = select_windows(detect_answer_type(question), passages, scorer, compared)
+    windows = select_windows(detect_answer_type(question), passages, scorer, tables)
     if not windows:
         return None
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
@@ -271,7 +270,7 @@ def _read_candidates(
                 answer=window.text[output.start : output.end],
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=window.is_ruled_out
-                or (bool(contrasts) and is_contrary(contrasts, window.text))
+                or is_contrary(contrasts, window.text)
                 or (bool(years) and _is_about_other_year(years, window, passage))
                 or _is_single_value(question, window.text, get_snippet(passages, window.position), scorer.stem),
                 compared_text=window.text if window.is_selected else "",
@@ -359,8 +358,7 @@ def _opens_document_about(
     is_first_chunk = first.ordinal == 0
     if position.snippet_index > 0 or not is_first_chunk or first.kind != "prose":
         return False
-    title_terms = set(list_terms(passage.plain_title, scorer.stem))
-    return bool(title_terms) and title_terms == subject_terms
+    return set(list_terms(passage.plain_title, scorer.stem)) == subject_terms
 
 
 def _split_field_names(text: str, question: str) -> str:

@@ -170,18 +170,6 @@ class ComparedRow(NamedTuple):
     labels: str = ""
 
 
-class ComparedDocument(NamedTuple):
-    """A document with rows that can be compared. ``table`` is any value that identifies their table.
-
-    It is the document key if the document has several rows. If the document is a row, it is the set of columns, which
-    documents of the same table share. ``can_be_extreme`` is False if another row of the whole table has the extreme
-    value. Not all rows of such a table are read.
-    """
-
-    table: Hashable
-    can_be_extreme: bool = True
-
-
 class _Cell(NamedTuple):
     """A cell of a row: the offset of the column's name in the text of the row, and the content.
 

@@ -29,7 +29,7 @@ from ..releases import asks_for_latest_release, parse_release, remove_release_wo
 from ..snippets import MAIL_FIELD_PATTERN, Snippet
 from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
-from .superlatives import FIELD_PATTERN, ComparedDocument, ComparedRow, find_superlative, mark_extremes, split_cells
+from .superlatives import FIELD_PATTERN, ComparedRow, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of windows that are read for a question.
 MAX_WINDOWS = 16
@@ -74,21 +74,21 @@ def select_windows(
     answer_type: AnswerType,
     passages: Sequence[Passage],
     scorer: SnippetScorer,
-    compared: Mapping[str, ComparedDocument],
+    tables: Mapping[str, Hashable],
 ) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
     ``answer_type`` is what the question asks for, such as a person. Some snippets are not read: questions; web
     addresses and fields of mails that the question cannot ask for; and headings, except one with the date of a version
     that the question asks for. Ranges are replaced by the quantities of the question that they include. The superlative
-    of the question is written into the rows with the extreme value. ``compared`` has the documents with rows that can
-    be compared, by key.
+    of the question is written into the rows with the extreme value. ``tables`` are those of the documents with rows
+    that can be compared, by document key.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
     candidates = _find_candidates(answer_type, passages, scorer.question, estimator)
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
-    marked_rows = _compare_rows(passages, candidates, scorer, compared)
+    marked_rows = _compare_rows(passages, candidates, scorer, tables)
     for position in candidates:
         release = get_snippet(passages, position).release
         if release is not None and asks_for_latest_release(scorer.question):
@@ -324,7 +324,7 @@ def _build_window_text(
     if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         text_before += f"{snippets[index - 1].labeled_text} "
     text = _phrase_mail_field(_render_with_block(snippets, index))
-    if snippet.kind == "table" and not snippet.cell_text:
+    if snippet.kind == "table":
         text = _select_compared_cells(text, scorer.question)
     return text_before + text, len(text_before)
 
@@ -428,26 +428,22 @@ def _compare_rows(
     passages: Sequence[Passage],
     positions: Iterable[SnippetPosition],
     scorer: SnippetScorer,
-    compared: Mapping[str, ComparedDocument],
+    tables: Mapping[str, Hashable],
 ) -> dict[SnippetPosition, str | None]:
     """Map the positions of rows and items with an extreme value to their texts with the question's superlative.
 
     ``Room: B; cheapest Price: $25`` is such a text. The other rows of their tables are mapped to None. If the question
     asks "which" or "who", all rows and items without its superlative are mapped to None too. ``positions`` are the
-    snippets that can be read. ``compared`` has documents by key; a document that cannot be extreme is a row of a table
-    in which another row is. The result is empty if the question has no superlative.
+    snippets that can be read. ``tables`` are those of the documents with rows that can be compared, by document key.
+    The result is empty if the question has no superlative.
     """
     superlative = find_superlative(scorer.question, scorer.stem)
     if superlative is None:
         return {}
-    rows = _build_compared_rows(passages, positions, compared)
+    rows = _build_compared_rows(passages, positions, tables)
     row_positions = list(rows)
     marked_texts = mark_extremes(list(rows.values()), superlative)
     marked_rows = {row_positions[index]: text for index, text in marked_texts.items()}
-    for position in marked_rows:
-        document = compared.get(passages[position.passage_index].document)
-        if document is not None and not document.can_be_extreme:
-            marked_rows[position] = None
     if _COMPARING_PATTERN.search(scorer.question):
         for position, row in rows.items():
             if superlative.text.lower() not in row.text.lower():
@@ -456,19 +452,19 @@ def _compare_rows(
 
 
 def _build_compared_rows(
-    passages: Sequence[Passage], positions: Iterable[SnippetPosition], compared: Mapping[str, ComparedDocument]
+    passages: Sequence[Passage], positions: Iterable[SnippetPosition], tables: Mapping[str, Hashable]
 ) -> dict[SnippetPosition, ComparedRow]:
     """Return the table rows and list items among the snippets at ``positions``, by position.
 
-    ``compared`` has documents by key. A row of any other document is a table of its own, so it is not compared.
+    ``tables`` has tables by document key. A row of any other document is a table of its own, so it is not compared.
     """
     rows: dict[SnippetPosition, ComparedRow] = {}
     for position in positions:
         snippet = get_snippet(passages, position)
         if snippet.kind in ("table", "item") and snippet.release is None:
             passage = passages[position.passage_index]
-            document = compared.get(passage.document)
-            table = position if document is None else _identify_table(passage, position, document.table)
+            table = tables.get(passage.document)
+            table = position if table is None else _identify_table(passage, position, table)
             labels = " ".join([passage.document, *passage.list_labels(position.snippet_index)])
             rows[position] = ComparedRow(table, snippet.labeled_text, labels)
     return rows
