@@ -513,6 +513,9 @@ def test_a_price_is_that_of_the_year_of_the_question(italian_store: kvstore.Stor
     question = "Quanto costa il biglietto famiglia nel 2025?"
     assert "Biglietto: Famiglia; 2025: 18" in italian_store.ask(question).text.partition("\n")[0]
     assert italian_store.ask("Quanto costava il biglietto per due adulti nel 2023?").abstained
+    italian_store.put("riunione", "Nel 2025 abbiamo avuto 14.382 visitatori al museo, contro i 12.905 del 2024.")
+    assert not italian_store.ask("Quanti visitatori abbiamo avuto al museo nel 2024?").abstained
+    assert italian_store.ask("Quanti visitatori abbiamo avuto al museo nel 2023?").abstained
 
 
 def test_the_name_next_to_an_office_answers_who_holds_it(italian_store: kvstore.Store) -> None:

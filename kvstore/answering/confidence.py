@@ -282,7 +282,8 @@ def estimate_confidence(
             question_language,
             texts=texts,
             passages=passages,
-            first_text=f"{scored_passages.first_passage_text}\n{scored_passages.first_paragraph}",
+            first_text=scored_passages.first_passage_text,
+            first_paragraph=scored_passages.first_paragraph,
             names=question_terms.names if answer_type.name in _NAMED_TYPES else (),
         )
     if lacks_section and not is_english:

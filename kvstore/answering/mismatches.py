@@ -36,8 +36,6 @@ _DECIMAL_PATTERN = compile_lazily(
 _ISO_DATE_PATTERN, _MARK_PATTERN = compile_lazily(r"\d{4}-\d\d(?:-\d\d)?"), compile_lazily("[-./]")
 #: A version with two numbers in a question; any other number with a point is an amount.
 _SHORT_VERSION_PATTERN = compile_lazily(r"\b(?:version|release) (\d+\.\d+)(?!\w|\.\d)", re.IGNORECASE)
-#: A field of a row that is named by its year: ``2025: 18``.
-_YEAR_FIELD_PATTERN = compile_lazily(r"(?<!\w)(?:19|20)\d\d: ")
 
 
 def is_section_missing(query: Query, language: str | None, hits: Sequence[Hit], context: Sequence[str]) -> bool:
@@ -102,30 +100,34 @@ def contradict_question(
     texts: Sequence[str],
     passages: Sequence[PassageWords],
     first_text: str,
+    first_paragraph: str,
     names: Iterable[QuestionName],
 ) -> bool:
     """True if passages have other dates than a question, only other numbers after its nouns, or its name elsewhere.
 
     ``language`` is that of the question. ``texts`` are the passages as text, and ``passages`` are their words. The
-    answer begins with ``first_text``, a passage with its first paragraph as displayed: if another passage has one of
-    the ``names``, it must have it, too.
+    answer begins with the passage ``first_text``: if another passage has one of the ``names``, it must have it, too.
+    ``first_paragraph`` is the part of it that is displayed first.
     """
     first_passage = replace(passages[0], text=blank_decimals(first_text, question))
     return (
-        _has_other_date(question, language, first_text, texts)
+        _has_other_date(question, language, first_text, first_paragraph, texts)
         or any(_has_other_number(noun, number, passages) for noun, number in find_numbered_nouns(question, language))
         or _is_name_elsewhere(names, first_passage, passages)
     )
 
 
-def _has_other_date(question: str, language: str | None, first_text: str, texts: Sequence[str]) -> bool:
+def _has_other_date(
+    question: str, language: str | None, first_text: str, first_paragraph: str, texts: Sequence[str]
+) -> bool:
     """True if ``first_text`` has other weekdays or months than a question, or if a year of the question is missing.
 
     ``language`` is that of the question. ``texts`` are all passages; the answer begins with the passage ``first_text``.
-    If that is a row with a value for each of several years, it must have the year; otherwise, any passage can have it.
+    If its ``first_paragraph`` compares several years, one of the two must have the year; otherwise, any passage can.
     """
     dates = find_date_words(question, language)
-    year_texts = [first_text] if _YEAR_FIELD_PATTERN.search(first_text) else texts
+    compares_years = len(find_date_words(first_paragraph, language).years) > 1
+    year_texts = [first_text, first_paragraph] if compares_years else texts
     if any(not has_year(year, year_texts) for year in dates.years):
         return True
     return bool(dates.weekdays or dates.months) and dates.is_contradicted_by(find_date_words(first_text, language))
