@@ -325,6 +325,22 @@ def test_a_day_within_an_appointment_has_its_person(reader: AnswerReader, tmp_pa
         assert answer.outcome == "answered" and name in answer.text.partition("[1]")[0]
 
 
+@pytest.mark.parametrize(
+    ("unit", "outcome"), [("Kestrel", "answered"), ("ICU", "nearest"), ("the Teal unit", "nearest")]
+)
+def test_a_document_without_the_name_does_not_answer(
+    reader: AnswerReader, tmp_path: Path, unit: str, outcome: str
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        managers = "Ward managers (Heron: Helen Marsh; Kestrel: David Marsh) answer for the keys and order books."
+        store.put("policy", f"{managers} They are locked up at night.", title="Policy")
+        store.put("report", "Two ampoules were found in the fluid drawer of the ICU. The Teal unit has none.")
+        answer = store.ask(f"Who is the ward manager of {unit}?")
+        assert answer.outcome == outcome and (outcome == "nearest" or "David Marsh" in answer.text)
+        store.put("policy", f"{managers} Bea Lund is the ward manager of intensive care units.", title="Policy")
+        assert store.ask("Who is the ward manager of the ICU?").outcome == "answered"
+
+
 HANDOVER = """\
 BED 1  Mr Ash, 71, colon (Mr Kapadia)
   Used 38 mg in 24 h. Plan: PCA down tomorrow, oxycodone 5 mg

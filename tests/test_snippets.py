@@ -96,9 +96,6 @@ SUPPLIERS - SUMMARY FOR THE FILE
     good time.
     Nothing comes on Sundays.
 
-Oxygen, cylinders and regulators (summary of the contract)
-  Contract no.   HG-553
-  Rent           4.10 a month
 =================================
 No phone calls after six
 Door code from the guard
@@ -244,16 +241,6 @@ STEPS = """\
                     "Ring the desk before noon, or send the green form to the storeroom in good time.",
                 ),
                 ("1. HOW TO ORDER", "", "Nothing comes on Sundays."),
-                (
-                    "1. HOW TO ORDER",
-                    "Oxygen, cylinders and regulators (summary of the contract)",
-                    "Contract no.: HG-553",
-                ),
-                (
-                    "1. HOW TO ORDER",
-                    "Oxygen, cylinders and regulators (summary of the contract)",
-                    "Rent: 4.10 a month",
-                ),
                 ("1. HOW TO ORDER", "", "No phone calls after six"),
                 ("1. HOW TO ORDER", "", "Door code from the guard"),
                 (

@@ -36,10 +36,13 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
+from ..text.name_words import CALENDAR_WORDS
+from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.question_words import load_question_words
 from ..text.segmenters import Segmenter
 from ..text.words import (
+    FUNCTION_WORDS,
     WORD_PATTERN,
     QuestionStemmer,
     detect_word_language,
@@ -65,7 +68,7 @@ from .mismatches import (
     find_missing_numbers,
     is_section_missing,
 )
-from .passages import iter_spans
+from .passages import Passage, iter_spans
 from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
@@ -89,7 +92,8 @@ _ROW_NUMBER_PATTERN = compile_lazily(r":\d+\Z")
 #: address, or if the best row has no value in the column that the question names.
 _FORMLESS_LOGIT = -4.0
 #: The amount added to the logit if the passages are about another thing than the question names by a number, a date or
-#: a name: no passage has "Haus 7", "section 7" or the year, or the first one has another weekday or lacks the person.
+#: a name: no passage has "Haus 7", "section 7" or the year, or the first one has another weekday or lacks the person,
+#: or the document of the sentence that the answer reader chose has no word of the name.
 _OTHER_THING_LOGIT = -5.0
 #: The amount for a missing section in another language than English, in which no answer reader judges the passages.
 _MISSING_SECTION_LOGIT = -8.0
@@ -286,6 +290,9 @@ def estimate_confidence(
             first_paragraph=scored_passages.first_paragraph,
             names=question_terms.names if answer_type.name in _NAMED_TYPES else (),
         )
+    if reader_result is not None and not reader_result.needs_several_passages:
+        best = reader_result.passages[reader_result.best.position.passage_index]
+        is_about_other_thing |= _lacks_rare_name(best, question_terms, query.state)
     if lacks_section and not is_english:
         logit += _MISSING_SECTION_LOGIT
     elif lacks_section or is_about_other_thing:
@@ -309,6 +316,25 @@ def estimate_confidence(
         return replace(confidence, missing_kind=lacks_form or bool(empty_terms))
     probability = _to_probability(reader_result.logit_in_context)
     return replace(confidence, reading=probability, missing_kind=lacks_answer_type)
+
+
+def _lacks_rare_name(passage: Passage, question_terms: _QuestionTerms, state: State) -> bool:
+    """True if the document of a passage has no word of a name in the question, and no words with the initials of "ICU".
+
+    The name must be in few other chunks: that of a company is not repeated in each of its documents.
+    """
+    record = state.documents.find_by_key(passage.document)
+    content = "" if record is None else state.documents.read_text(record.id).decode()
+    text = fold_text(f"{passage.document} {passage.title or ''} {content}")
+    for name, rarity in question_terms.names.items():
+        words = set(name.words) - CALENDAR_WORDS - FUNCTION_WORDS
+        can_be_common = rarity < question_terms.max_rarity / 2 * len(name.words) or name.opens_sentence
+        if can_be_common or name.is_token or not words or any(map(str.isdigit, name.text)):
+            continue
+        initials = r"\w*[\s-]+".join(map(re.escape, name.words[0])) if name.text.isupper() else r"\Z."
+        if not any(word in text for word in words) and re.search(rf"\b{initials}", text) is None:
+            return name.text not in question_terms.unknown_names
+    return False
 
 
 def _find_missing_names(

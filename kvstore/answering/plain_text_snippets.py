@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, WORD_PATTERN
-from .block_kinds import FIELD_PATTERN, LINE_LIST, BlockKind, find_block_kind
+from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
 from .inline_rendering import render_inline
 from .snippets import (
     PassageBlock,
@@ -50,12 +50,12 @@ _ITEM_PATTERNS_BY_KIND = (
     compile_lazily(r"\(?[a-z]\)\s+\S|\([ivx\d]{1,4}\)\s+\S"),
     compile_lazily(r"[^\W\d_a-z][^\n:.!?]{0,40}: \S"),
 )
-#: The markers of lists with bullets or numbers.
-_LIST_ITEM_PATTERNS = _ITEM_PATTERNS_BY_KIND[:2]
 #: A noun with a number at the start of a line, such as "Bed 4", and a name after it.
 _NUMBERED_NOUN_PATTERN = compile_lazily(
     r"(?P<term>(?P<noun>[A-Z][^\W\d_]+) \d{1,4}\b(?:  ?[A-Z][\w.'’-]*){0,3})(?![.\w])"
 )
+#: The markers of lists with bullets or numbers.
+_LIST_ITEM_PATTERNS = (*_ITEM_PATTERNS_BY_KIND[:2], _NUMBERED_NOUN_PATTERN)
 #: The number before the title of a section.
 _SECTION_NUMBER_PATTERN = compile_lazily(r"(?:§\s?)?\d{1,3}[.)]?\s+[^\W\d_]")
 #: A line that is a title if it is in capitals, perhaps with a number before it: "3. HOW TO PAY".
@@ -145,12 +145,7 @@ class PlainTextSplitter:
         own_term = self._find_own_term(part, piece)
         term_above = self._term if part.indent > self._term_indent else ""
         label = own_term or term_above
-        first_line, _, rest = piece.partition("\n")
-        kind = _find_kind_of_part(piece)
-        kind_below = _find_kind_of_part(rest) if kind is None else None
-        if kind_below is not None and kind_below.name == "columns" and not SENTENCE_END_PATTERN.search(first_line):
-            kind, label = kind_below, render_inline(first_line)  # the title of the columns
-            part_span = part_span._replace(start=part.start + len(first_line) + 1)
+        kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
         if kind is not None:
             for snippet in kind.split(part_span):
                 snippet.label = snippet.term = label
@@ -178,14 +173,9 @@ class PlainTextSplitter:
             self._term, self._term_indent = render_inline(column_match["term"]), part.indent
             return column_match["term"]
         match = FIELD_OR_SPEAKER_PATTERN.match(text)
-        if match is None and part.has_marker:
+        if match is None and part.is_item:
             match = _NUMBERED_NOUN_PATTERN.match(text)
         return render_inline(match["term"]) if match else ""
-
-
-def _find_kind_of_part(text: str) -> BlockKind | None:
-    """Return the kind of a part of a paragraph, whose lines can be indented; None for a single line or sentences."""
-    return find_block_kind("\n".join(map(str.strip, text.splitlines()))) if "\n" in text else None
 
 
 def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) -> list[Block]:
@@ -256,7 +246,7 @@ class _ParagraphPart(NamedTuple):
     ``is_heading_or_term`` is True for a line that is a heading, or a term above its definition. ``has_term_column`` is
     True if its first column is a term, and its second the definition (``-v   Print more.``). ``is_title`` is True for
     the title of a list below it, such as the clauses of a contract. ``is_item`` is True for an item of a list with
-    bullets or numbers, and ``has_marker`` for any item, such as one of several beds ("Bed 4").
+    bullets or numbers, also of a noun ("Bed 4").
     """
 
     start: int
@@ -266,7 +256,6 @@ class _ParagraphPart(NamedTuple):
     has_term_column: bool = False
     is_title: bool = False
     is_item: bool = False
-    has_marker: bool = False
 
 
 class _Line(NamedTuple):
@@ -320,7 +309,6 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             is_heading_or_term=len(lines) == 1 and is_heading and not has_term_column,
             has_term_column=has_term_column,
             is_item=first in item_lines and any(pattern.match(line.text) for pattern in _LIST_ITEM_PATTERNS),
-            has_marker=first in item_lines,
         )
         first = stop
 
