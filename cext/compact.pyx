@@ -10,7 +10,7 @@ changes of the rows of a graph, which are such lists, and the resulting changes 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libcpp.algorithm cimport sort
+from libcpp.algorithm cimport is_sorted, sort
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
@@ -325,19 +325,24 @@ cdef class EdgeChanges:
         cdef uint64_t label = edge & ((<uint64_t> 1 << self._label_bits) - 1)
         edges.push_back(ReverseEdge(<uint32_t> (edge >> self._label_bits), chunk << self._chunk_shift | label))
 
-    def take(self) -> dict:
-        """Return the collected changes, and forget them: by entity, the removed and the added edges of its row.
+    def __len__(self) -> int:
+        """Return the number of collected edges, removed and added."""
+        return self._removed_edges.size() + self._added_edges.size()
 
-        The entities, and the edges of each, ascend.
+    def take(self, size_t max_entities) -> dict:
+        """Return the changes of the first ``max_entities`` entities, and forget them.
+
+        The result has, by entity, the removed and the added edges of its row. The entities, and the edges of each,
+        ascend.
         """
         cdef vector[ReverseEdge]* removed = &self._removed_edges
         cdef vector[ReverseEdge]* added = &self._added_edges
         cdef size_t removed_index = 0, added_index = 0
         cdef uint32_t entity
         changes = {}
-        sort(removed.begin(), removed.end())
-        sort(added.begin(), added.end())
-        while removed_index < removed.size() or added_index < added.size():
+        _sort_edges(removed[0])
+        _sort_edges(added[0])
+        while <size_t> len(changes) < max_entities and (removed_index < removed.size() or added_index < added.size()):
             if added_index == added.size() or (
                 removed_index < removed.size() and removed[0][removed_index].first < added[0][added_index].first
             ):
@@ -345,8 +350,16 @@ cdef class EdgeChanges:
             else:
                 entity = added[0][added_index].first
             changes[entity] = _take_edges(removed[0], &removed_index, entity), _take_edges(added[0], &added_index, entity)
-        self._removed_edges = self._added_edges = vector[ReverseEdge]()
+        self._removed_edges = vector[ReverseEdge](removed.begin() + removed_index, removed.end())
+        self._added_edges = vector[ReverseEdge](added.begin() + added_index, added.end())
         return changes
+
+
+cdef int _sort_edges(vector[ReverseEdge]& edges) except -1:
+    """Sort edges by entity, unless they are sorted: what remains after a call of :meth:`EdgeChanges.take` is."""
+    if not is_sorted(edges.begin(), edges.end()):
+        sort(edges.begin(), edges.end())
+    return 0
 
 
 cdef list _take_edges(const vector[ReverseEdge]& edges, size_t* index, uint32_t entity):

@@ -459,7 +459,7 @@ def call_packed_numbers(chance: RandomArguments) -> None:
         value = chance.draw.choice([None, memoryview(append_checksum(bytes(chance.mutate_bytes(payload))))])
         row = {chance.draw_number(): chance.draw_number()}
         edges.change_row(chance.draw_number(), b"key", value, row, {0, 1}, chance.draw_number(), {})
-    edges.take()
+    edges.take(1000)
     change_blocks(changes, blocks, chance.draw_number(), chance.draw_number(), chance.draw.choice([{}, {}, {}, None]))
 
 

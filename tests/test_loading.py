@@ -18,6 +18,7 @@ import kvstore
 from kvstore.changes.dump import DumpRows, dump
 from kvstore.changes.linking import Linker
 from kvstore.derived.passage_graph import edges
+from kvstore.derived.passage_graph.graph import GraphWriter
 from kvstore.derived.passage_graph.rows import classify_spelling, encode_mention_counts, mark_nested
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
@@ -383,6 +384,40 @@ def test_loading_documents_at_once_equals_loading_them_one_by_one(
     for store in (plain, loaded):
         store.put("last", "Charles Babbage knew the Countess of Lovelace.")
     assert dump_store(loaded) == dump_store(plain)
+
+
+@pytest.mark.parametrize(("max_collected_edges", "num_flushes"), [(1, 3), (1000, 1)])
+def test_linked_batches_write_the_chunks_of_an_entity_together(
+    make_store: Callable[..., kvstore.Store],
+    monkeypatch: pytest.MonkeyPatch,
+    max_collected_edges: int,
+    num_flushes: int,
+) -> None:
+    plain, loaded = make_store("plain"), make_store("loaded")
+    documents = FIRST_DOCUMENTS[2:]
+    for key, text, more in documents:
+        plain.put(key, text, **more)
+    monkeypatch.setattr("kvstore.database.batched_changes._MAX_FIRST_PENDING", 1)
+    monkeypatch.setattr("kvstore.changes.unlinked_documents._MAX_LINKED_CHUNKS", 1)
+    monkeypatch.setattr("kvstore.derived.passage_graph.graph._MAX_COLLECTED_EDGES", max_collected_edges)
+    flushed: list[int] = []
+    flush_degrees = GraphWriter._flush_degrees
+
+    def count_flushes(graph: GraphWriter, degrees: dict[int, int]) -> None:
+        flushed.append(len(degrees))
+        flush_degrees(graph, degrees)
+
+    monkeypatch.setattr(GraphWriter, "_flush_degrees", count_flushes)
+    with loaded.transaction() as transaction:
+        for key, text, more in documents:
+            transaction.put(key, text, **more)
+    assert len(flushed) == num_flushes
+    monkeypatch.setattr("kvstore.derived.passage_graph.graph._ENTITIES_PER_BATCH", 2)
+    for store in (plain, loaded):
+        store.put("last", "Charles Babbage knew Ada Lovelace of London.")
+        store.delete("mill")
+    assert dump_store(loaded) == dump_store(plain)
+    assert loaded.check() == []
 
 
 def test_derived_documents_are_freed_before_the_first_documents_are_linked(

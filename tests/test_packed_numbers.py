@@ -62,7 +62,7 @@ def test_changed_rows_give_the_changes_of_the_reverse_rows(
     stored: dict[bytes, bytes | None] = {}
     for chunk, row in old_rows.items():
         changes.change_row(chunk, struct.pack(">Q", chunk), None, row, set(), 0, stored)
-    assert list_edges(changes.take(), 1) == {
+    assert list_edges(changes.take(100), 1) == {
         (e, chunk, bits) for chunk, row in old_rows.items() for e, bits in row.items()
     }
     expected_rows = {}
@@ -82,12 +82,16 @@ def test_changed_rows_give_the_changes_of_the_reverse_rows(
         expected_rows[chunk] = expected_row
     old_edges = {(e, chunk, bits) for chunk in new_rows for e, bits in old_rows.get(chunk, {}).items()}
     new_edges = {(e, chunk, bits) for chunk, row in expected_rows.items() for e, bits in row.items()}
-    collected = changes.take()
+    collected: dict[int, tuple[list[int], list[int]]] = {}
+    while len(changes):
+        part = changes.take(3)
+        assert 0 < len(part) <= 3
+        collected |= part
     assert list_edges(collected, 0) == old_edges - new_edges
     assert list_edges(collected, 1) == new_edges - old_edges
     assert list(collected) == sorted(collected)
     assert all(edges == sorted(edges) for lists in collected.values() for edges in lists)
-    assert not changes.take()
+    assert not changes.take(100)
 
 
 def list_edges(changes: dict[int, tuple[list[int], list[int]]], index: int) -> set[tuple[int, int, int]]:

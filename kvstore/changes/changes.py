@@ -225,20 +225,21 @@ class Changes:
         """
         self._unlinked_documents = None
         read_derived_parts = make_parts_reader(self.state)
-        for documents in unlinked.batches:
+        for num_linked, documents in enumerate(unlinked.batches, 1):
             linker = Linker(self.state, self._mentions, self._fingerprints)
             for unlinked_document in iter_unlinked_documents(self.state, documents, read_derived_parts):
                 linker.link_document(*unlinked_document)
-            self._update_structures(linker)
+            self._update_structures(linker, expect_more=num_linked < len(unlinked.batches))
         self._contents.postings.flush()
 
-    def _update_structures(self, linker: Linker) -> None:
+    def _update_structures(self, linker: Linker, *, expect_more: bool = False) -> None:
         """Write the addresses of names (where each occurs) that ``linker`` collected, and update derived structures.
 
-        Derived structures, such as the passage graph, are updated before the mentions of names are written.
+        Derived structures, such as the passage graph, are updated before the mentions of names are written. With
+        ``expect_more``, further new documents follow, and a structure can collect its changes for the last of them.
         """
         linker.flush()
-        delta = linker.build_delta()
+        delta = linker.build_delta(expect_more=expect_more)
         for maintainer in self._maintainers:
             maintainer.apply_delta(delta)
         self._mentions.flush()

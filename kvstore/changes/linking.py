@@ -148,10 +148,10 @@ class Linker:
                 )
             targets_by_entity.clear()
 
-    def build_delta(self) -> Delta:
+    def build_delta(self, *, expect_more: bool) -> Delta:
         """Return the collected changes as a delta, from which derived structures such as the graph are updated.
 
-        Must be called after the last change.
+        Must be called after the last change. ``expect_more``: deltas with further new documents follow.
         """
         # A document is reported with changed chunks or with changed mentions. If it has both, all are changed chunks.
         for document in self._changed_chunks.keys() & self._chunks_with_changed_mentions.keys():
@@ -171,6 +171,7 @@ class Linker:
             names_added=self._names_added,
             names_removed=self._names_removed,
             links=self._links,
+            expect_more=expect_more,
         )
 
     def change_link(self, first_entity: int, second_entity: int, kind: int, change: int) -> None:

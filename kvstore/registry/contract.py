@@ -104,6 +104,8 @@ class Delta:
     - ``names_added`` and ``names_removed``: normal forms by entity.
     - ``links``: by (entity, entity, kind of link), for triples, the change in the number of documents that assert one
       with both entities; for an edge, 1 if it became accepted, and -1 if it is no longer accepted.
+    - ``expect_more``: True if a load adds further documents before anything is read, so changes of the tables can wait
+      for its last delta.
     """
 
     added: Sequence[AddedDocument] = ()
@@ -114,6 +116,7 @@ class Delta:
     names_added: Mapping[int, str] = field(default_factory=dict)
     names_removed: Mapping[int, str] = field(default_factory=dict)
     links: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
+    expect_more: bool = False
 
 
 class Maintainer(Protocol):

@@ -63,6 +63,10 @@ _PAGE_HEADER = struct.Struct("<4sI")
 ENTITIES_PER_PAGE = (records.compute_max_value_size(1) - _PAGE_HEADER.size) // 8
 #: Chunks whose rows are changed in one batch.
 CHUNKS_PER_BATCH = 4096
+#: The number of edges collected before they are written, if more are expected; each takes 16 bytes.
+_MAX_COLLECTED_EDGES = 1 << 18
+#: Entities whose chunks and degrees are written in one batch.
+_ENTITIES_PER_BATCH = 8192
 
 #: Selects the mention bits of a packed edge.
 _MENTION_MASK = NUM_MENTION_VALUES - 1
@@ -286,22 +290,33 @@ class GraphWriter(ViewWriter, PassageGraph):
         for ends in ((entity, other_entity), (other_entity, entity)):
             self._link_changes[*ends, kind] = self._link_changes.get((*ends, kind), 0) + change
 
-    def flush(self) -> None:
-        """Write the collected changes to the chunks, links and degrees (chunk counts) of entities, and forget them."""
+    def flush(self, *, expect_more: bool = False) -> None:
+        """Write the collected changes to the chunks, links and degrees (chunk counts) of entities, and forget them.
+
+        With ``expect_more``, changes of another batch follow, and nothing is written until many are collected: the
+        batches of a load change the same entities.
+        """
+        if expect_more and len(self._edge_changes) < _MAX_COLLECTED_EDGES:
+            return
         changes_by_entity: dict[int, dict[tuple[int, int], int]] = {}
         for (entity, other_entity, kind), change in self._link_changes.items():
             if change:
                 changes_by_entity.setdefault(entity, {})[other_entity, kind] = change
         has_links = self._flush_links(changes_by_entity) if changes_by_entity else {}
-        edge_changes = self._edge_changes.take()
-        entities = sorted(edge_changes.keys() | has_links.keys())
-        old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
-        degrees = self._flush_chunks(edge_changes, old_degrees)
-        for entity in entities:
-            # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
-            if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
-                degrees[entity] |= LINKED_FLAG
-        self._flush_degrees(degrees)
+        linked_entities = list(has_links)  # in the first batch, also if their edges change in a later one
+        while linked_entities or len(self._edge_changes):
+            edge_changes = self._edge_changes.take(_ENTITIES_PER_BATCH)
+            entities = sorted(edge_changes.keys() | linked_entities)
+            linked_entities = []
+            old_degrees = dict(
+                zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True)
+            )
+            degrees = self._flush_chunks(edge_changes, old_degrees)
+            for entity in entities:
+                # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
+                if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
+                    degrees[entity] |= LINKED_FLAG
+            self._flush_degrees(degrees)
         self._link_changes.clear()
 
     def _flush_degrees(self, degrees: Mapping[int, int]) -> None:

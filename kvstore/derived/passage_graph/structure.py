@@ -68,7 +68,7 @@ class GraphMaintainer:
             rows |= self._build_rows_of_stored_document(document, loaded_chunks, pairs)
         self._graph.put_chunks(rows)
         self._put_changed_mentions(delta)
-        self._graph.flush()
+        self._graph.flush(expect_more=delta.expect_more)
 
     def _put_changed_mentions(self, delta: Delta) -> None:
         """Write how the chunks in ``delta.changed_mentions`` now mention their entities; only their mentions changed.
