@@ -108,6 +108,9 @@ def test_links_of_notes_and_stars_are_shown_as_people_read_them(ask: Callable[..
     code = "The wrapper passes *all* of `**options` on to the printer, 2 * 3 of them at most."
     text = ask(code, "What does the wrapper pass on to the printer?", format="markdown").text
     assert text.startswith("The wrapper passes all of **options on to the printer, 2 * 3 of them at most.")
+    crime = "The police gave the theft of the wheels the crime number 25*388104."
+    text = ask(crime, "What is the crime number of the theft?").text
+    assert text.startswith(crime)
     link = "The fee is paid with the [`pay` form of\nthe harbor](forms.md#pay), if &lt; 3&nbsp;pounds or `&lt;[a](b)`."
     text = ask(link, "How is the fee paid?", format="markdown").text
     assert text.startswith("The fee is paid with the pay form of the harbor, if < 3 pounds or &lt;[a](b).")

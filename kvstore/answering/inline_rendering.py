@@ -30,14 +30,16 @@ _CONTAINER_END_PATTERN = compile_lazily(r"\n:{3,}[ \t]*$")
 _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: The dots between two columns, unless a page number follows them.
 _LEADER_PATTERN = compile_lazily(r"(?<=\w)[ \t]*\.{4,}[ \t]*(?=\S)(?!\.|\d{1,4}[ \t]*$)", re.MULTILINE)
-#: Code in a line, formulas with commands of LaTeX, and a star outside both that is not emphasis: between two operands,
-#: or before a number.
+#: Code in a line, formulas with commands of LaTeX, and a star outside both that is not emphasis: between two operands
+#: or digits ("25*388104"), or before a number.
 _CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
 _DOLLARS_PATTERN = compile_lazily(r"(?<![\\$])(\$\$?)(?=[^\s$])(?:[^$\\\n\x01]|\\.){1,1000}?(?<=\S)\1(?![\d$])")
 _LATEX_COMMAND_PATTERN = compile_lazily(r"\\[A-Za-z,;:!{]")
 _HIDDEN_CODE_PATTERN = compile_lazily(r"\x01(\d+)\x01")
 _SPECIAL_CHARACTER_PATTERN = compile_lazily(r"[*`\\]")
-_LITERAL_STAR_PATTERN = compile_lazily(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
+_LITERAL_STAR_PATTERN = compile_lazily(
+    r"(?<=[\w)] )\*(?= [\w(])|(?<=\d)\*(?=\d)|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)"
+)
 #: Marks that a page shows differently or not at all: tags of site generators, footnote numbers, attributes of headings,
 #: images, HTML comments, and the tags of HTML elements that separate or only style text.
 _TEMPLATE_TAG_PATTERN = compile_lazily(r"\{%.{0,300}?%\}|\{\{[<%].{0,300}?[>%]\}\}", re.DOTALL)
