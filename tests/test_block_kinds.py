@@ -68,6 +68,10 @@ def test_the_names_of_columns_are_repeated_in_each_row() -> None:
     assert split_table(fees)[1] == "Service: Permit; 2023/24: none; 2024/25: free"
     held = "Show    2023      2024\nFair    May 2023  May 2024\nRegatta  none     June 2024"
     assert split_table(held)[0] == "Show: 2023; 2024", "the cells have years too"
+    lanes = "Lane     20' DV   40' HC\nGdynia   380      610\nBilbao   495      on request\nRiga     420      1,660"
+    assert split_table(lanes)[0] == "Lane: Gdynia; 20' DV: 380; 40' HC: 610"
+    races = "Heat 1   400 m   Ann\nHeat 2   800 m   Bo\nHeat 3   200 m   Cy"
+    assert split_table(races)[0] == "Heat 1: 400 m; Ann"
     hours = "Monday    closed   closed\nTuesday   9-12     14-18\nFriday    9-12     14-20"
     assert split_table(hours) == ["Monday: closed; closed", "Tuesday: 9-12; 14-18", "Friday: 9-12; 14-20"]
     staff = "Ann Lee   Chief   None\nBo Ray    Cook    room 12\nCy Day    Guard   room 14"

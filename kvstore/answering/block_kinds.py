@@ -182,10 +182,13 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 def _is_named_number_column(name: str, cells: Sequence[str]) -> bool:
     """True if a column has a number in each of its ``cells``, below a first cell (``name``) that can be its name.
 
-    A name has no digit, and is not a placeholder for a missing number, such as "free".
+    A name has no digit, and is not a placeholder for a missing number, such as "free". A name with letters can have a
+    digit ("40' HC") if the cells have no letters.
     """
     has_numbers = all(any(map(str.isdigit, cell)) for cell in cells)
-    return has_numbers and not any(map(str.isdigit, name)) and not _MISSING_NUMBER_PATTERN.fullmatch(name)
+    has_letters, *cells_have_letters = (any(map(str.isalpha, cell)) for cell in [name, *cells])
+    can_be_name = (has_letters and not any(cells_have_letters)) or not any(map(str.isdigit, name))
+    return has_numbers and can_be_name and not _MISSING_NUMBER_PATTERN.fullmatch(name)
 
 
 def _are_persons(cells: Sequence[str]) -> bool:
