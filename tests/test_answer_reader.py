@@ -1187,6 +1187,18 @@ def test_only_the_next_speaker_of_a_chat_replies_to_a_question(reader: AnswerRea
         assert store.ask("What does the new ladder cost?").outcome == "answered"
 
 
+def test_a_chat_with_seconds_answers_a_question_without_a_question_mark(reader: AnswerReader, tmp_path: Path) -> None:
+    chat = (
+        "[05/06/2025, 12:47:33] Kirsty: does anyone have the key of the genset cupboard\n"
+        "[05/06/2025, 12:49:01] Oliver: Musa took it home by accident\n"
+        "[06/06/2025, 13:10:18] Carys: the malt customer has paid\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("chat", chat)
+        answer = store.ask("Who took the key of the genset cupboard home?")
+    assert "Musa" in answer.text.partition(" [1]")[0], answer.text
+
+
 def test_the_plural_of_an_abbreviation_is_known(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("loans.md", "# Loans\n\n- DVDs: 7 days\n- Books: 28 days\n", format="markdown")

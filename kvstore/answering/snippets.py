@@ -40,7 +40,7 @@ _ANY_LINE_PATTERN = compile_lazily("")
 #: The time at the start of a chat message, log entry or line of a transcript, with or without a date before it.
 TIMESTAMP_PATTERN = compile_lazily(
     r"[\[(]?(?:[A-Z][a-z]{2},? )?(?:\d[\d./-]*\d\.?(?:T|,? +)|[A-Z][a-z]{2} {1,2}\d{1,2} +(?:\d{4} +)?)?"
-    r"\d{1,2}:\d\d(?!\d)"
+    r"\d{1,2}:\d\d(?::\d\d)?(?!\d)"
 )
 #: The rest of an entry after its time, if it asks something. Chat messages often lack the question mark.
 _QUESTION_ENTRY_PATTERN = compile_lazily(
