@@ -1166,6 +1166,17 @@ def test_a_row_about_another_person_does_not_answer(reader: AnswerReader, tmp_pa
     assert "07700 900866" in answer.text.partition(" [1]")[0] and not answer.abstained, answer.text
 
 
+def test_a_name_that_is_also_a_column_does_not_choose_the_row(reader: AnswerReader, tmp_path: Path) -> None:
+    rows = "Gareth Hobbs,FX19 KLD,Leeds,\nDennis Hobbs,FX18 ZZT,Goole,2025-07\nMusa Conteh,YJ23 RRE,Stoke,2028-03\n"
+    (tmp_path / "roster.csv").write_text(f"Driver,Tractor,Trip,ADR card until\n{rows}", encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "roster.csv", workers=0)
+        # The row of Dennis Hobbs has "ADR" only as the name of a column.
+        assert store.ask("Until when is Gareth Hobbs's ADR card valid?").confidence < 0.1
+        answer = store.ask("Until when is Dennis Hobbs's ADR card valid?")
+    assert "2025-07" in answer.text.partition(" [1]")[0] and not answer.abstained, answer.text
+
+
 def test_a_bare_web_address_answers_only_where(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Minutes\n\n- https://example.org/agenda-of-the-meeting\n- The agenda was approved.\n"
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
