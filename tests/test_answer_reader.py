@@ -580,6 +580,38 @@ def test_a_long_question_is_read_if_a_sentence_settles_it(harbor: kvstore.Store)
     assert chain.answer_span is None and chain.confidence <= 0.5
 
 
+def test_a_row_answers_a_long_question_that_its_other_cells_make_unlike_it(
+    reader: AnswerReader, tmp_path: Path
+) -> None:
+    (tmp_path / "roster.csv").write_text(
+        "Driver,Tractor,Mon 16 Jun,Tue 17 Jun,Wed 18 Jun,Thu 19 Jun,Fri 20 Jun,Sat 21 Jun,ADR card until,Remarks\n"
+        "Lee Brannigan,FX21 HMB,Brigg 2x,Brigg 2x,yard,Lincoln,Lincoln,off,2026-08,light duties\n"
+        "Shaun Pickersgill,FX20 WDL,Doncaster,Doncaster,off,Brigg 2x,Brigg 2x,off,2026-02,no reversing left-hand\n"
+        "Musa Conteh,YJ23 RRE,Manchester,Stoke,Manchester,off,Nottingham,Cleethorpes,2028-03,nights away allowed\n",
+        encoding="utf-8",
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "roster.csv", workers=0)
+        answer = store.ask(
+            "A customer asks until when Shaun Pickersgill's ADR card allows him to transport dangerous goods by lorry?"
+        )
+    assert answer.outcome == "answered" and "2026-02" in answer.text, answer.text
+
+
+def test_a_question_of_six_words_about_a_linked_thing_needs_one_sentence(reader: AnswerReader, tmp_path: Path) -> None:
+    (tmp_path / "inventory.csv").write_text(
+        "Inventory no.,Instrument,Maker,Room,Bought,Price (kr),Responsible\n"
+        "TI-023,Microscope Okular M2,Fossum,L1,2023-01-17,38700,Ingrid Solvang\n"
+        "TI-015,pH meter Syra 7,Elgaard,L2,2020-02-20,14900,Malene Tveit\n",
+        encoding="utf-8",
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "inventory.csv", workers=0)
+        store.put("mail", "The service contract with Fossum covers the balances. Last year the audit had two findings.")
+        answer = store.ask("Is the microscope Okular M2 covered by a service contract?")
+    assert answer.outcome == "nearest", answer.text
+
+
 def test_the_sentence_before_explains_a_pronoun_and_gives_a_reason(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.")
@@ -1171,6 +1203,7 @@ def test_a_name_that_is_also_a_column_does_not_choose_the_row(reader: AnswerRead
     (tmp_path / "roster.csv").write_text(f"Driver,Tractor,Trip,ADR card until\n{rows}", encoding="utf-8")
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.ingest(tmp_path / "roster.csv", workers=0)
+        store.put("course", "Appointment: ADR course\nWhen: Monday, 7 July 2025\nWhere: Hull Training Wharf")
         # The row of Dennis Hobbs has "ADR" only as the name of a column.
         assert store.ask("Until when is Gareth Hobbs's ADR card valid?").confidence < 0.1
         answer = store.ask("Until when is Dennis Hobbs's ADR card valid?")

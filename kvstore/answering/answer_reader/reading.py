@@ -165,15 +165,11 @@ class ReaderResult(NamedTuple):
         The result is usually the reader's logit plus ``unknown_logit``, because the reader does not notice that a
         sentence is about another name. It exceeds ``rule_logit`` by little at most. It is lower if the best snippet
         lacks what the question asks for or most of its words, or contradicts it. The rules alone count, up to a
-        maximum, for a verdict and for a question that needs several passages, whose maximum falls with a low
-        ``similarity``. For a topic, both logits count.
+        maximum, for a verdict. They can also raise the result for a question that needs several passages, up to a
+        maximum that falls with a low ``similarity``. For a topic, both logits count.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
-        if self.needs_several_passages:  # the reader cannot judge this
-            distance = 0.0 if similarity is None else max(0.0, _UNJUDGED_SIMILARITY - similarity)
-            lacks_answer_type = all(candidate.lacks_answer_type for candidate in self.candidates)
-            return min(rule_logit, MISSING_TYPE_LOGIT * lacks_answer_type - _UNJUDGED_SLOPE * distance)
         logit = (
             min(self.reader_logit, rule_logit + _MAX_GAIN_OVER_RULES)
             + unknown_logit
@@ -181,6 +177,10 @@ class ReaderResult(NamedTuple):
             + _CONTRARY_LOGIT * self.best.is_contrary
             + _UNCOVERED_WEIGHT * min(0.0, self.best.coverage - _MIN_COVERAGE)
         )
+        if self.needs_several_passages:  # the reader cannot judge more than the best sentence
+            distance = 0.0 if similarity is None else max(0.0, _UNJUDGED_SIMILARITY - similarity)
+            lacks_answer_type = all(candidate.lacks_answer_type for candidate in self.candidates)
+            return max(logit, min(rule_logit, MISSING_TYPE_LOGIT * lacks_answer_type - _UNJUDGED_SLOPE * distance))
         if self.needs_topic_excerpts:
             return _TOPIC_WEIGHT * (logit + min(rule_logit, _MAX_TOPIC_LOGIT)) + _TOPIC_CONSTANT
         return logit
