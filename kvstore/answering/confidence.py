@@ -323,18 +323,26 @@ def _lacks_rare_name(passage: Passage, question_terms: _QuestionTerms, state: St
 
     The name must be in few other chunks: that of a company is not repeated in each of its documents.
     """
-    record = state.documents.find_by_key(passage.document)
-    content = "" if record is None else state.documents.read_text(record.id).decode()
+    rare_names = {
+        name: words
+        for name, rarity in question_terms.names.items()
+        if (words := set(name.words) - CALENDAR_WORDS - FUNCTION_WORDS)
+        and rarity >= question_terms.max_rarity / 2 * len(name.words)
+        and not (name.opens_sentence or name.is_token or any(map(str.isdigit, name.text)))
+        and name.text not in question_terms.unknown_names
+    }
+    record = state.documents.find_by_key(passage.document) if rare_names else None
+    if record is None:
+        return False
+    content = state.documents.read_text(record.id).decode()
     text = fold_text(f"{passage.document} {passage.title or ''} {content}")
-    for name, rarity in question_terms.names.items():
-        words = set(name.words) - CALENDAR_WORDS - FUNCTION_WORDS
-        can_be_common = rarity < question_terms.max_rarity / 2 * len(name.words) or name.opens_sentence
-        if can_be_common or name.is_token or not words or any(map(str.isdigit, name.text)):
-            continue
-        initials = r"\w*[\s-]+".join(map(re.escape, name.words[0])) if name.text.isupper() else r"\Z."
-        if not any(word in text for word in words) and re.search(rf"\b{initials}", text) is None:
-            return name.text not in question_terms.unknown_names
-    return False
+
+    def has_initials(name: QuestionName) -> bool:
+        """True if the text has adjacent words with the initials of a name in capitals."""
+        initials = r"\w*[\s-]+".join(map(re.escape, name.words[0]))
+        return name.text.isupper() and re.search(rf"\b{initials}", text) is not None
+
+    return any(not (any(word in text for word in words) or has_initials(name)) for name, words in rare_names.items())
 
 
 def _find_missing_names(
