@@ -75,8 +75,7 @@ def plain_tables(sample_store: kvstore.Store) -> sqlite3.Connection:
     """Return the same rows with the same ids in ordinary tables."""
     connection = sqlite3.connect(":memory:")
     for table in get_sql_tables().values():
-        visible_columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in table.columns.items())
-        connection.execute(f"CREATE TABLE {table.name} ({visible_columns})")
+        connection.execute(table.declaration)
         names = ", ".join(f'"{name}"' for name in ("rowid", *table.columns))
         rows = sample_store.execute(f"SELECT {names} FROM {table.name}").fetchall()
         connection.executemany(

@@ -59,12 +59,12 @@ class SqlTable:
 
     @property
     def declaration(self) -> str:
-        """The CREATE TABLE statement with all columns, for display."""
-        return self._format_declaration(self.all_columns)
+        """The CREATE TABLE statement without the hidden columns, for display."""
+        return self._format_declaration(self.columns)
 
     @property
     def full_declaration(self) -> str:
-        """The CREATE TABLE statement that SQLite gets, which marks the hidden columns."""
+        """The CREATE TABLE statement that SQLite gets, hidden columns included."""
         hidden_columns = {name: (f"{sql_type} HIDDEN", read) for name, (sql_type, read) in self.hidden_columns.items()}
         return self._format_declaration({**self.columns, **hidden_columns})
 

@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that SELECT reads. ``columns`` also has the columns that ``SELECT *`` omits."""
+    """A table that SELECT reads."""
 
     name: str
     columns: tuple[Column, ...]
@@ -55,7 +55,7 @@ def get_table(name: str) -> Table:
 def _build_table(table: SqlTable) -> Table:
     """Convert the definition of a table to the description that users see."""
     columns = (
-        Column(name, type or None, _format_index_kinds(table, name)) for name, (type, _) in table.all_columns.items()
+        Column(name, type or None, _format_index_kinds(table, name)) for name, (type, _) in table.columns.items()
     )
     return Table(table.name, tuple(columns), table.description)
 
