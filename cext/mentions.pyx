@@ -314,7 +314,7 @@ cdef inline size_t _find_start(const vector[Mention]& mentions, int64_t start) n
 def collect_groups(chunks not None, list rows not None, uint64_t group_size, tuple ranks not None) -> dict:
     """Return for each entity in stored rows of mentions the groups of chunks that mention it, as (group, rank) pairs.
 
-    ``rows`` has the row of each of ``chunks``, None if there is none. A chunk belongs to the group with its number
+    ``rows`` has the row of each of ``chunks``, None for a missing row. A chunk belongs to the group with its number
     divided by ``group_size``. ``ranks`` has the rank for each number of mentions, from 0; its last one is also the rank
     for more. Raises ValueError for a damaged or invalid row.
     """

@@ -66,8 +66,8 @@ def test_the_names_of_columns_are_repeated_in_each_row() -> None:
     assert split_table(prices) == ["Boat: Dinghy; Crew: 1; Fee a day: 12.50", "Boat: Cutter; Crew: 4; Fee a day: 80.00"]
     fees = "Service   2023/24   2024/25\nGrave     £430      £455\nPermit    none      free"
     assert split_table(fees)[1] == "Service: Permit; 2023/24: none; 2024/25: free"
-    held = "Show    2023      2024\nFair    May 2023  May 2024\nRegatta  none     June 2024"
-    assert split_table(held)[0] == "Show: 2023; 2024", "the cells have years too"
+    shows = "Show    2023      2024\nFair    May 2023  May 2024\nRegatta  none     June 2024"
+    assert split_table(shows)[0] == "Show: 2023; 2024", "the cells have years too"
     lanes = "Lane     20' DV   40' HC\nGdynia   380      610\nBilbao   495      on request\nRiga     420      1,660"
     assert split_table(lanes)[0] == "Lane: Gdynia; 20' DV: 380; 40' HC: 610"
     races = "Heat 1   400 m   Ann\nHeat 2   800 m   Bo\nHeat 3   200 m   Cy"

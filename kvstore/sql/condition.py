@@ -22,7 +22,7 @@ from .tokens import Token, split_statements
 _END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "WORDS", "AS"})
 
 _PARAMETER_REMEDY = "; write a parameter as ? or :name"
-#: What to write instead of a character that is not valid in a statement.
+#: The remedy for each character that is not valid in a statement.
 _REMEDIES = {
     "$": _PARAMETER_REMEDY,
     "@": _PARAMETER_REMEDY,

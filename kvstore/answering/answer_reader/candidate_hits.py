@@ -128,7 +128,7 @@ def _list_latest_release(hits: Sequence[Hit], query: Query) -> list[int]:
     """Return the ids of the chunk with the latest version in a changelog, and of the first chunk of the changelog.
 
     The first chunk can name the product. The changelog is the first document of the hits that has headings with
-    versions and dates. The list is empty if there is none, or if the question does not ask for the latest version.
+    versions and dates. The list is empty without a changelog, or if the question does not ask for the latest version.
     """
     if not asks_for_latest_release(query.question):
         return []

@@ -284,7 +284,7 @@ class _CandidateEstimator:
         words = set(segment_words(" ".join([passage.document, *passage.list_labels(index), row.labeled_text])))
         if is_selected:
             words |= self.quantity_words
-        # The name of a column is in every row, so it does not tell the rows apart.
+        # The name of a column is in every row, so it does not distinguish rows.
         columns = set(segment_words(" ".join(FIELD_PATTERN.findall(row.labeled_text))))
         names = [name for name in self._row_names if not name <= columns]
         return bool(names) and not any(name <= words for name in names)

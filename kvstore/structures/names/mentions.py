@@ -54,7 +54,7 @@ class Occurrence(NamedTuple):
     length: int
 
 
-#: The key of a record, and its value, None if there is none.
+#: The key of a record, and its value, None if the record is missing.
 _StoredRow = tuple[bytes, memoryview | bytes | None]
 #: The (abstract, rank) pairs of one entity.
 RankedTargets = list[tuple[int, int]]
