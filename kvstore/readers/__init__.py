@@ -26,7 +26,7 @@ from ..extensions.entry_points import PluginGroup
 from .code_languages import LANGUAGES
 from .content_format import MAX_START_BYTES, detect_format
 from .decoding import detect_bom_encoding
-from .plugin_reader import PluginReader, make_plugin_reader
+from .plugin_reader import make_plugin_reader
 from .raw_document import (
     JSON,
     EnclosedFile,
@@ -203,27 +203,12 @@ def _get_format(format: str) -> _Format:
     if line_reader is not None:
         return _Format(module="", function="", suffixes=(".jsonl", ".ndjson"), has_rows=True, reader=line_reader)
     plugin = READERS.get(format)
-    if plugin is not None:
-        return _build_plugin_format(plugin)
+    if plugin is not None:  # its files are never trusted (trusted_bytes is 0), so they are read in another process
+        return _Format("", "", plugin.suffixes, plugin.has_rows, trusted_bytes=0, reader=plugin.read)
     known_formats = list_formats()
     suggestion = suggest(format, known_formats)
     hint = f"; did you mean {suggestion}?" if suggestion else ""
     raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known_formats)})")
-
-
-def _build_plugin_format(plugin: PluginReader) -> _Format:
-    """Return the format of a plugin's reader.
-
-    It trusts files of no size (``trusted_bytes`` is 0), so that its files are always read in another process.
-    """
-    return _Format(
-        module="",
-        function="",
-        suffixes=plugin.suffixes,
-        has_rows=plugin.has_rows,
-        trusted_bytes=0,
-        reader=plugin.read,
-    )
 
 
 def find_format(name: str) -> str | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import BinaryIO
 
@@ -50,11 +50,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
     Raises ReaderError if no entry has text, or if the file cannot be decoded.
     """
-    calendars = [
-        component
-        for component in parse_components(stream.read(), origin.name, options.encoding)
-        if component.kind == "VCALENDAR"
-    ]
+    calendars = parse_components(stream.read(), "VCALENDAR", origin.name, options.encoding)
     if not calendars:
         raise ReaderError(
             f"{origin.name}: is not a calendar (it has no line BEGIN:VCALENDAR); specify its format with AS"
@@ -150,15 +146,14 @@ def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> 
     return list(filter(None, lines))
 
 
+@dataclass(frozen=True, slots=True)
 class _Moment:
     """A day, or a time on a day.
     ``day`` is a date, or a datetime if the time is known. ``zone`` is the name of its time zone, or an empty string.
     """
 
-    def __init__(self, day: date | datetime, zone: str) -> None:
-        """Store ``day``: a date, or a datetime if the time is known. ``zone`` is its time zone, or "" if unknown."""
-        self.day = day
-        self.zone = zone
+    day: date | datetime
+    zone: str
 
     @property
     def iso(self) -> str:

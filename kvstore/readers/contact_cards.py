@@ -39,11 +39,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
     Raises ReaderError if no card has text, or if the file cannot be decoded.
     """
-    cards = [
-        component
-        for component in parse_components(stream.read(), origin.name, options.encoding)
-        if component.kind == "VCARD"
-    ]
+    cards = parse_components(stream.read(), "VCARD", origin.name, options.encoding)
     if not cards:
         raise ReaderError(f"{origin.name}: has no address card (no line BEGIN:VCARD); specify its format with AS")
     has_documents = False

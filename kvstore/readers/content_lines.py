@@ -76,11 +76,11 @@ class Component:
         return [value for line in self.list_properties(name) for value in split_value(line.value, ",") if value]
 
 
-def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
-    """Return the top-level components (``BEGIN:`` to ``END:``) of a file; they contain the nested ones.
+def parse_components(data: bytes, kind: str, name: str, encoding: str | None) -> list[Component]:
+    """Return the top-level components (``BEGIN:`` to ``END:``) of a file that are of a ``kind``, such as ``VCARD``.
 
-    Components nested deeper than ``MAX_DEPTH`` are dropped. ``name`` is the file in messages; ``encoding`` overrides
-    the byte-order mark and UTF-8. Raises ReaderError if the file is blank or not text.
+    They contain the nested ones; components nested deeper than ``MAX_DEPTH`` are dropped. ``name`` is the file in
+    messages; ``encoding`` overrides the byte-order mark and UTF-8. Raises ReaderError if the file is blank or not text.
     """
     if detect_bom_encoding(data[:4]) is None and encoding is None:
         data = _FOLD_PATTERN.sub(b"", data)  # some programs fold between the bytes of a character
@@ -90,19 +90,20 @@ def parse_components(data: bytes, name: str, encoding: str | None) -> list[Compo
     root = Component("")
     stack = [root]
     for line in _iter_properties(text):
-        kind = line.value.strip().upper()
+        line_kind = line.value.strip().upper()
         if line.name == "BEGIN":
-            component = Component(kind)
+            component = Component(line_kind)
             if len(stack) <= MAX_DEPTH:  # a deeper component is read and dropped
                 stack[-1].components.append(component)
             stack.append(component)
         elif line.name == "END":
             # Close the innermost component of this kind; an END without BEGIN closes nothing.
-            depth = next((index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == kind), len(stack))
+            depths = (index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == line_kind)
+            depth = next(depths, len(stack))
             del stack[depth:]
         else:
             stack[-1].properties.append(line)
-    return root.components
+    return [component for component in root.components if component.kind == kind]
 
 
 def unescape(value: str) -> str:

@@ -368,7 +368,8 @@ class DocxBody:
                 else:  # the texts of titles, of the header, and of the labels of a form have no emphasis
                     is_plain = len(texts) <= num_titles or (bool(is_form) and len(row_texts) % 2 == 0)
                     text = render_one_line(self._build_container_blocks(cell, plain=is_plain))
-                row_texts += [text, *[""] * (_count_columns(cell) - 1)]
+                num_columns = min(_MAX_COLUMNS, parse_list_number(get_value(cell, "w:tcPr/w:gridSpan", ""), 1))
+                row_texts += [text, *[""] * (num_columns - 1)]
             if index < num_titles or any(row_texts):
                 texts.append(row_texts)
         return make_titled_table(texts, num_titles, is_form)
@@ -415,12 +416,6 @@ def _is_removed(paragraph: Any) -> bool:
     """True if a paragraph without text is not shown: its paragraph mark is deleted, hidden, or moved (17.13.5)."""
     properties = paragraph.find("w:pPr/w:rPr", nsmap)
     return properties is not None and any(properties.find(f"w:{name}", nsmap) is not None for name in _REMOVALS)
-
-
-def _count_columns(cell: Any) -> int:
-    """Return the number of columns that a table cell spans, at most ``_MAX_COLUMNS``."""
-    span = cell.find("w:tcPr/w:gridSpan", nsmap)
-    return min(_MAX_COLUMNS, parse_list_number(span.get(VALUE_ATTRIBUTE), 1)) if span is not None else 1
 
 
 def _get_bold_line(paragraph: Any) -> str:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from docx.oxml.ns import nsmap, qn
 
+from .docx_runs import VALUE_ATTRIBUTE
 from .list_numbers import format_list_number, parse_list_number
 
-_VALUE_ATTRIBUTE, _LEVEL_ATTRIBUTE = qn("w:val"), qn("w:ilvl")
+_LEVEL_ATTRIBUTE = qn("w:ilvl")
 #: The highest level of a list (17.9.6).
 MAX_LEVEL = 8
 #: The number of a level in the text of a label: ``%2`` is that of level 1 (17.9.11).
@@ -117,11 +118,11 @@ def _read_level(index: int, level: Any) -> ListLevel:
         text=get_value(level, "w:lvlText", "")[:_MAX_LABEL_FORMAT],
         start=parse_list_number(get_value(level, "w:start", ""), 0),
         restart_level=parse_list_number(get_value(level, "w:lvlRestart", str(index)), 0),
-        is_legal=legal is not None and legal.get(_VALUE_ATTRIBUTE) not in _OFF_VALUES,
+        is_legal=legal is not None and legal.get(VALUE_ATTRIBUTE) not in _OFF_VALUES,
     )
 
 
 def get_value(element: Any, path: str, default: str) -> str:
     """Return the ``w:val`` attribute of the element at ``path`` below another, or ``default`` without it."""
     child = element.find(path, nsmap)
-    return default if child is None else child.get(_VALUE_ATTRIBUTE, default)
+    return default if child is None else child.get(VALUE_ATTRIBUTE, default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 #: The maximum shares of unlinked text and of prose, relative to the text in links, of an element that is mostly links.
@@ -11,6 +12,7 @@ _MAX_PROSE_SHARE = 0.34
 ElementCounts = tuple[int, int, int, int, int, bool]
 
 
+@dataclass(slots=True)
 class ElementStats:
     """Statistics of one element and its descendants.
     Lengths are in characters: ``linked_length`` in links, ``heading_length`` in headings and captions outside links,
@@ -18,38 +20,21 @@ class ElementStats:
 
     ``num_links`` counts all links. Of these, ``num_site_links`` lead to other pages of the same site,
     ``num_fragment_links`` to anchors of this page, and ``num_heading_links`` to a heading of this page whose words they
-    repeat. ``num_paging_links`` have pagination labels
-    (``next``), and ``num_navigation_links`` have these or labels of site pages (``contact``). ``num_action_links`` have
-    labels of page actions (``edit``), and ``num_ambiguous_links`` one word that may be such an action. If
-    ``is_before_content``, no heading and no prose precedes the end of the element.
+    repeat. ``num_paging_links`` have pagination labels (``next``), and ``num_navigation_links`` have these or labels of
+    site pages (``contact``). ``num_action_links`` have labels of page actions (``edit``), and ``num_ambiguous_links``
+    one word that may be such an action. If ``is_before_content``, no heading and no prose precedes the end of the
+    element.
     """
 
-    __slots__ = ("heading_length", "is_before_content", "linked_length", "num_elements", "prose_length", "text_length")
+    text_length: int
+    linked_length: int
+    heading_length: int
+    prose_length: int
+    num_elements: int  # the number of descendants
+    is_before_content: bool
 
     num_links = num_site_links = num_fragment_links = num_heading_links = 0
     num_navigation_links = num_action_links = num_paging_links = num_ambiguous_links = 0
-
-    def __init__(
-        self,
-        text_length: int,
-        linked_length: int,
-        heading_length: int,
-        prose_length: int,
-        num_elements: int,
-        is_before_content: bool,
-    ) -> None:
-        """Store the counts of an element except its numbers of links. Lengths are in characters.
-
-        ``text_length`` is the length of the whole text. The others are the lengths of the text in links, of headings
-        outside links, and of prose outside both. ``num_elements`` is the number of descendants. If
-        ``is_before_content``, no heading and no prose precedes the end of the element.
-        """
-        self.text_length = text_length
-        self.linked_length = linked_length
-        self.heading_length = heading_length
-        self.prose_length = prose_length
-        self.num_elements = num_elements
-        self.is_before_content = is_before_content
 
     @property
     def unlinked_length(self) -> int:
@@ -91,11 +76,5 @@ class LinkedElementStats(ElementStats):
         ``counts_after`` those at its end.
         """
         super().__init__(*counts)
-        self.num_links = counts_after.num_links - counts_before.num_links
-        self.num_site_links = counts_after.num_site_links - counts_before.num_site_links
-        self.num_fragment_links = counts_after.num_fragment_links - counts_before.num_fragment_links
-        self.num_heading_links = counts_after.num_heading_links - counts_before.num_heading_links
-        self.num_navigation_links = counts_after.num_navigation_links - counts_before.num_navigation_links
-        self.num_action_links = counts_after.num_action_links - counts_before.num_action_links
-        self.num_paging_links = counts_after.num_paging_links - counts_before.num_paging_links
-        self.num_ambiguous_links = counts_after.num_ambiguous_links - counts_before.num_ambiguous_links
+        for name, before, after in zip(LinkCounts._fields, counts_before, counts_after, strict=True):
+            setattr(self, name, after - before)

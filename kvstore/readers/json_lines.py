@@ -237,11 +237,14 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
 def _parse_object(line: _Line) -> dict[str, JSON]:
     """Return the object of a line of JSON.
 
-    Raises BadLineError if it is not an object. A line that is an error already is raised.
+    Raises BadLineError if it is not an object, or has a string that is not text. A line that is an error already is
+    raised.
     """
     if isinstance(line, BadLineError):
         raise line
-    value = _parse_value(line)
+    value = _parse_json(line)
+    if _SUSPECT_ESCAPE_PATTERN.search(line):
+        _check_strings(value)
     if not isinstance(value, dict):
         raise BadLineError("is not a JSON object; write one {...} per line")
     return value
@@ -262,14 +265,6 @@ def _check_strings(value: JSON) -> None:
     for string in _iter_strings(value):
         if "\0" in string or SURROGATE_PATTERN.search(string):
             raise BadLineError(r"contains \u0000 or half of a surrogate pair, which is not valid text; remove it")
-
-
-def _parse_value(text: str) -> JSON:
-    """Parse JSON; raises BadLineError for invalid JSON and for values that a document cannot store."""
-    value = _parse_json(text)
-    if _SUSPECT_ESCAPE_PATTERN.search(text):
-        _check_strings(value)
-    return value
 
 
 def _parse_json(text: str) -> JSON:

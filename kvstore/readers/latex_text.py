@@ -54,6 +54,7 @@ from .markdown_blocks import (
     make_paragraph,
     make_quote,
     make_table,
+    prepend_label,
     render_one_line,
 )
 from .raw_document import JSON
@@ -434,8 +435,7 @@ class _FragmentConverter(LiteralCursor):
             note = self._source.render_line(option, self._depth) if option and name in THEOREM_LABELS else ""
             blocks = self._parse_inner(body)
             if name in THEOREM_LABELS and blocks and blocks[0].kind == "paragraph":
-                label = f"{THEOREM_LABELS[name]}{f' ({note})' if note else ''}"
-                blocks[0] = MarkdownBlock("paragraph", f"{label}. {blocks[0].text}")
+                blocks = prepend_label(f"{THEOREM_LABELS[name]}{f' ({note})' if note else ''}.", blocks)
             self._add_blocks(*blocks)
 
     def _add_items(self, body: str, environment: str) -> None:
@@ -451,13 +451,10 @@ class _FragmentConverter(LiteralCursor):
                 continue
             term = self._source.render_line(option, self._depth) if option and environment != "thebibliography" else ""
             if term and environment == "description":
-                if blocks and blocks[0].kind == "paragraph":
-                    blocks = [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {blocks[0].text}"), *blocks[1:]]
-                else:
-                    blocks = [MarkdownBlock("paragraph", f"{term}:"), *blocks]
+                blocks = prepend_label(f"{term.removesuffix(':')}:", blocks)
             # A shorter option is only a bullet, which the marker of the item replaces.
             elif len(term) > _MAX_BULLET_CHARACTERS and blocks and blocks[0].kind == "paragraph":
-                blocks = [MarkdownBlock("paragraph", f"{term} {blocks[0].text}"), *blocks[1:]]
+                blocks = prepend_label(term, blocks)
             if blocks:
                 items.append(ListItem(f"{len(items) + 1}." if environment == "enumerate" else "-", blocks))
         if items:

@@ -179,10 +179,6 @@ class ManualBlocks:
                 self._description = collapse_whitespace(text)
             self._levels[-1].add_blocks(make_paragraph(text))
 
-    def _redirect_next_line(self, handle_line: Callable[[str], None]) -> None:
-        """Make ``handle_line`` receive the next line of text, which then is not added to the paragraph."""
-        self._next_line_handler = handle_line
-
     def _finish_code(self) -> None:
         """End the open code block and add it to the blocks, if it is not empty."""
         code_lines, self._code_lines = self._code_lines, None

@@ -212,7 +212,7 @@ class _ManPageConverter(ManualBlocks):
         self._levels[0].close_list()
         title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(macro_args))
         if not title.strip():
-            self._redirect_next_line(lambda text: self._add_section_heading(text, level))
+            self._next_line_handler = lambda text: self._add_section_heading(text, level)
             return
         self._add_section_heading(title, level)
 
@@ -255,14 +255,14 @@ class _ManPageConverter(ManualBlocks):
     def _start_term(self, macro_args: str) -> None:
         """Handle the macro ``.TP``: begin a list item whose term is the next line, which is not read yet."""
         self._finish_open_text()
-        self._redirect_next_line(lambda term: self._levels[-1].open_item(make_item(term)))
+        self._next_line_handler = lambda term: self._levels[-1].open_item(make_item(term))
 
     def _add_further_term(self, macro_args: str) -> None:
         """Handle the macro ``.TQ``: the next line is one more term of the last item or, if it has text, a new item."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
-            self._redirect_next_line(items[-1].terms.append)
+            self._next_line_handler = items[-1].terms.append
         else:
             self._start_term(macro_args)
 
@@ -362,7 +362,7 @@ class _ManPageConverter(ManualBlocks):
         if level.mdoc_list_type in ("tag", "hang", "ohang", "inset", "diag"):  # lists of terms
             level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
-                self._redirect_next_line(self._extend_term)
+                self._next_line_handler = self._extend_term
         else:
             level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.mdoc_list_type == "enum" else "-"))
 
@@ -375,7 +375,7 @@ class _ManPageConverter(ManualBlocks):
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()
         if self._mdoc.open_tags:
-            self._redirect_next_line(self._extend_term)
+            self._next_line_handler = self._extend_term
 
     def _start_display(self, macro_args: str) -> None:
         """Handle the mdoc macro ``.Bd``: begin a code block if the lines are to be displayed as they are."""

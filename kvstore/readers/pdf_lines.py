@@ -223,11 +223,12 @@ class _LineCollector:
         line = self._open_line
         separation = self._separation
         self._separation = replace(separation, ends_line=False, has_blank_line=False)
-        is_next_cell = separation.ends_line and line is not None and _is_next_cell(line, x, y, size)
+        follows_line = separation.ends_line and line is not None and _follows_line(line, x, y, size)
+        is_next_cell = follows_line and line is not None and _has_cell_gap(line, x, size)
         if (
             line is None
             or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
-            or (separation.ends_line and not (is_next_cell or _continues_line(line, x, y, size)))
+            or (separation.ends_line and not follows_line)
         ):
             self._open_line = PageLine(x, y, size, cells=[LineCell(x, text)], after_blank=separation.has_blank_line)
             self.lines.append(self._open_line)
@@ -288,29 +289,21 @@ def _get_position(transformation: Sequence[float], text_matrix: Sequence[float])
     return text_x * a + text_y * c + e, text_x * b + text_y * d + f
 
 
-def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
-    """True if a text of font size ``size`` at (x, y), in points, continues a line, although pypdf reported its end.
+def _follows_line(line: PageLine, x: float, y: float, size: float) -> bool:
+    """True if a text of font size ``size`` at (x, y), in points, is on a line, although pypdf reported the line's end.
 
-    pypdf ends a line whenever the pen moves to another height, even if it returns before the next text. Some producers
-    do so before each word.
+    It is at the same height and to the right of the line. pypdf ends a line whenever the pen moves to another height,
+    even if it returns before the next text. Some producers do so before each word.
     """
-    start, last_text = line.cells[-1]
-    if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
+    if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= line.cells[-1].x:
         return False
+    return line.end_x is None or x - line.end_x > -_MAX_OVERLAP * size
+
+
+def _has_cell_gap(line: PageLine, x: float, size: float) -> bool:
+    """True if the gap between a line and a text of font size ``size`` at ``x``, to its right, separates two cells."""
+    start, last_text = line.cells[-1]
     if line.end_x is None:  # its end is unknown: estimate it from the number of letters
-        return not _is_wide_gap(x - start, len(last_text.strip()), size)
-    return -_MAX_OVERLAP * size < x - line.end_x <= _MIN_CELL_GAP * size
-
-
-def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
-    """True if a text at (x, y) can be the next cell of a line: it is at the same height, to the right after a gap.
-
-    ``size`` is the font size of the text.
-    """
-    start, last_text = line.cells[-1]
-    if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
-        return False
-    if line.end_x is None:
         return _is_wide_gap(x - start, len(last_text.strip()), size)
     return x - line.end_x > _MIN_CELL_GAP * size
 

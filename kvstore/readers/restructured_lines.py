@@ -84,9 +84,8 @@ CellRows = list[list[list[str]]]
 
 
 class ParsedTable(NamedTuple):
-    """A table: its header rows, its other rows, and the index of the line after it."""
+    """A table: its rows, including the header, and the index of the line after it."""
 
-    header_rows: CellRows
     rows: CellRows
     end: int
 
@@ -102,11 +101,10 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
     if len(borders) < 2:
         return None
     column_starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
-    first_rows = _read_simple_rows(lines[borders[0] + 1 : borders[1]], column_starts)
-    if len(borders) == 2:
-        return ParsedTable(header_rows=[], rows=first_rows, end=borders[1] + 1)
-    rows = _read_simple_rows(lines[borders[1] + 1 : borders[-1]], column_starts)
-    return ParsedTable(header_rows=first_rows, rows=rows, end=borders[-1] + 1)
+    # The first row below the header never continues it, so both are read separately.
+    header = _read_simple_rows(lines[borders[0] + 1 : borders[1]], column_starts)
+    body = _read_simple_rows(lines[borders[1] + 1 : borders[-1]], column_starts)  # empty for a table without a header
+    return ParsedTable([*header, *body], end=borders[-1] + 1)
 
 
 def _read_simple_rows(lines: Sequence[str], column_starts: Sequence[int]) -> CellRows:
@@ -147,14 +145,11 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
         (index for index, line in enumerate(table) if "=" in line and GRID_BORDER_PATTERN.match(line)), default=0
     )
     rows: CellRows = []
-    num_header_rows = 0
     cells: list[list[str]] = [[] for _ in border_offsets[1:]]
     for index, line in enumerate(table[1:], 1):
         if GRID_BORDER_PATTERN.match(line):
             rows.append(cells)
             cells = [[] for _ in border_offsets[1:]]
-            if "=" in line:
-                num_header_rows = len(rows)
             continue
         next_cells = list(cells)  # the row below this line, if a cell ends here
         has_ended_cell = False
@@ -167,7 +162,7 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
         if has_ended_cell and index > header_end:
             rows.append(cells)
             cells = next_cells
-    return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)
+    return ParsedTable(rows, end)
 
 
 def _find_vertical_borders(table: Sequence[str]) -> list[int]:

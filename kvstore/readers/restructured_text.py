@@ -364,12 +364,10 @@ class _RestructuredTextParser:
             names_language = re.fullmatch(r"[\w+#.-]+", argument) and name != "math"  # such as python or c++
             language = argument if code and names_language else ""
             return [make_code_block("\n".join(filter(None, [formula, code])), language)] if code or formula else []
-        if name == "admonition":
-            label, inner_blocks = self._render_inline(argument), self.parse_blocks(body, depth + 1)
-            return prepend_term(label, inner_blocks) if inner_blocks else [make_paragraph(label)]
-        if name in _ADMONITION_DIRECTIVES:
-            label = _ADMONITION_LABELS.get(name, name.capitalize())
-            inner_blocks = self.parse_blocks([argument, *body], depth + 1)
+        if name == "admonition" or name in _ADMONITION_DIRECTIVES:
+            is_titled = name == "admonition"  # the argument is its title, not its first line
+            label = self._render_inline(argument) if is_titled else _ADMONITION_LABELS.get(name, name.capitalize())
+            inner_blocks = self.parse_blocks(body if is_titled else [argument, *body], depth + 1)
             return prepend_term(label, inner_blocks) if inner_blocks else [make_paragraph(label)]
         if name in _TABLE_DIRECTIVES:
             return self._parse_table_directive(name, argument, body, fields, depth)
@@ -426,7 +424,7 @@ class _RestructuredTextParser:
             self._repeatable_chars_left -= len(text)
             return text
 
-        rows = [[render_cell(cell) if cell else "" for cell in row] for row in (*table.header_rows, *table.rows)]
+        rows = [[render_cell(cell) if cell else "" for cell in row] for row in table.rows]
         rows = [row for row in rows if any(row)]
         return [make_table(rows[0], rows[1:])] if rows else []
 

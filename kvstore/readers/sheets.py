@@ -32,7 +32,7 @@ from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .sheet_rows import CellSpan, SheetRow, Sheets
 from .tabular import NumberedRow, iter_row_documents
-from .titled_tables import count_title_rows, make_titled_table
+from .titled_tables import count_title_rows, join_groups, make_titled_table
 
 #: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
 _MAX_CELLS = 20_000_000
@@ -128,43 +128,21 @@ def _convert_table(rows: list[_NonblankRow]) -> Iterator[MarkdownBlock]:
 
 
 def _join_header_rows(rows: list[_NonblankRow]) -> list[_NonblankRow]:
-    """Return the rows of a table, with a header of two rows joined: ``Sales`` above ``2025`` as ``Sales / 2025``."""
-    if len(rows) < 3 or not _has_groups(rows[0], rows[1]):
-        return rows
-    groups, names = rows[0], rows[1]
-    upper_texts = groups.cells + [""] * (len(names.cells) - len(groups.cells))
-    for column, span in groups.spans.items():  # repeat the name of a group above each of its columns
-        width = min(span.num_columns, len(names.cells) - column)
-        upper_texts[column : column + span.num_columns] = [upper_texts[column]] * width
-    columns = zip_longest(upper_texts, names.cells, fillvalue="")
-    header = [" / ".join(dict.fromkeys(filter(None, texts))) for texts in columns]
-    return [_NonblankRow(names.number, header, {}), *rows[2:]]
+    """Return the rows of a table, with a header of two rows joined: ``Sales`` above ``2025`` as ``Sales / 2025``.
 
-
-def _has_groups(row: _NonblankRow, next_row: _NonblankRow) -> bool:
-    """True if a row names groups of columns in cells that span several columns, and the next row names each column.
-
-    A group with a column that the next row does not name is not a group. The other columns are named in one of the
-    rows, or in both by a merged cell. A text with digits that is only in the next row is data instead of a name.
+    The groups of columns are the cells of the first row that span several columns. Another column must have text.
     """
-    # A group that reaches beyond the last text leaves one column over, so that it is refused.
-    max_end = max(len(row.cells), len(next_row.cells)) + 1
-    grouped_columns: set[int] = set()
-    for column, span in row.spans.items():
+    if len(rows) < 3:
+        return rows
+    columns = list(zip_longest(rows[0].cells, rows[1].cells, fillvalue=""))
+    groups: dict[int, str] = {}  # by column
+    for start, span in rows[0].spans.items():
         if span.num_columns > 1:
-            grouped_columns.update(range(column, min(column + span.num_columns, max_end)))
-    has_groups = bool(grouped_columns)
-    has_other_text = False
-    for column, (text, next_text) in enumerate(zip_longest(row.cells, next_row.cells, fillvalue="")):
-        if column in grouped_columns:
-            grouped_columns.remove(column)
-            if not next_text:
-                return False
-        elif next_text not in ("", text) and (text or _DIGIT_PATTERN.search(next_text)):
-            return False
-        else:
-            has_other_text = has_other_text or bool(text or next_text)
-    return has_groups and has_other_text and not grouped_columns
+            end = min(start + span.num_columns, len(columns) + 1)  # a group beyond the last text is refused below
+            groups |= dict.fromkeys(range(start, end), rows[0].cells[start])
+    has_other_text = any(any(texts) for column, texts in enumerate(columns) if column not in groups)
+    header = join_groups(columns, groups) if has_other_text and len(columns) not in groups else None
+    return rows if header is None else [_NonblankRow(rows[1].number, header, {}), *rows[2:]]
 
 
 def _split_tables(rows: Sequence[_NonblankRow]) -> Iterator[list[_NonblankRow]]:

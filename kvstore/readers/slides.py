@@ -253,7 +253,9 @@ def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
     item_numbers: dict[int, int] = {}  # the number of the last item of each open level, 0 after a bullet
     for paragraph, text in nonblank_paragraphs:
         inline = InlineBuilder()
-        _add_lines(inline, text)
+        for line in text.split("\n"):
+            inline.add_text(line)
+            inline.break_line()
         texts = inline.take_paragraphs()
         if not texts:
             continue
@@ -269,14 +271,6 @@ def _build_text_blocks(shape: Any) -> list[MarkdownBlock]:
             item_numbers = {}
             builder.add_blocks(*map(make_paragraph, texts))
     return builder.finish_blocks()
-
-
-def _add_lines(inline: InlineBuilder, text: str) -> None:
-    """Add a text to the paragraph ``inline``, with line breaks between its lines."""
-    for index, line in enumerate(text.split("\n")):
-        if index:
-            inline.break_line()
-        inline.add_text(line)
 
 
 def _get_bullet_kind(paragraph: Any) -> str:

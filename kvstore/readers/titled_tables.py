@@ -6,7 +6,7 @@ the *header*, the row with the names of the columns. A *form* has no header: eac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from .markdown_blocks import MarkdownBlock, make_paragraph, make_table
@@ -46,22 +46,36 @@ def join_header_rows(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
     """
     if len(rows) < 3:
         return rows
-    header: list[str] = []
-    num_grouped, group = 0, ""
-    columns = list(zip_longest(*rows[:2], fillvalue=""))
-    for column, (text, name) in enumerate(columns):
+    columns = list(zip_longest(rows[0], rows[1], fillvalue=""))
+    groups: dict[int, str] = {}
+    group = ""
+    for column, (text, _) in enumerate(columns):
         begins_group = text and column + 1 < len(columns) and not columns[column + 1][0]
-        group = text if text else group
+        group = text or group
         if begins_group or (group and not text):
+            groups[column] = group
+    header = join_groups(columns, groups)
+    return rows if header is None else [header, *rows[2:]]
+
+
+def join_groups(columns: Sequence[tuple[str, str]], groups: Mapping[int, str]) -> list[str] | None:
+    """Return the names of the columns below a header of two rows, with the groups of columns: ``Income / 2025``.
+
+    ``columns`` has the texts of both rows in each column, and ``groups`` the name of the group by column. Return None
+    if the rows are no such header: a column of a group has no name of its own, another column has two names or only a
+    lower one with digits, which is data, or all columns or none are in groups.
+    """
+    header: list[str] = []
+    for column, (text, name) in enumerate(columns):
+        if column in groups:
             if not name:
-                return rows
-            header.append(f"{group} / {name}")
-            num_grouped += 1
+                return None
+            header.append(" / ".join(dict.fromkeys((groups[column], name))))
         elif name not in ("", text) and (text or _DIGIT_PATTERN.search(name)):
-            return rows
+            return None
         else:
             header.append(text or name)
-    return [header, *rows[2:]] if 0 < num_grouped < len(header) else rows
+    return header if 0 < len(groups) < len(columns) else None
 
 
 def _is_form(rows: Sequence[Sequence[str]]) -> bool:
