@@ -10,8 +10,8 @@ strongest first, so that a limit omits the least relevant entities. Results depe
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import kvstore
 from kvstore import Neighbour
@@ -56,12 +56,12 @@ class NetworkEdge:
         return bool(self.trees)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class EntityNetwork:
     """Entities and edges, the nearest and strongest first; the limit omitted ``num_omitted`` further entities."""
 
-    nodes: list[NetworkNode] = field(default_factory=list)
-    edges: list[NetworkEdge] = field(default_factory=list)
+    nodes: list[NetworkNode]
+    edges: list[NetworkEdge]
     num_omitted: int = 0
 
 
@@ -95,7 +95,6 @@ def build_network_around(
     """
     if tree is not None:
         return _build_tree_network(store, name, depth, tree, limit)
-    network = EntityNetwork()
     center_neighbors = (
         store.neighbours(name, max(breadth, NUM_SCANNED_NEIGHBORS)) if known_neighbors is None else known_neighbors
     )
@@ -105,6 +104,7 @@ def build_network_around(
     neighbors_by_name = {center: list(center_neighbors)}
     queue = deque([center])
     edges: dict[tuple[str, str], NetworkEdge] = {}
+    num_omitted = 0
     while queue:
         current = queue.popleft()
         distance = distances[current]
@@ -114,15 +114,13 @@ def build_network_around(
         for neighbor in _get_neighbors(store, neighbors_by_name, current)[:max_neighbors]:
             if neighbor.name not in distances:
                 if len(distances) >= limit:
-                    network.num_omitted += 1
+                    num_omitted += 1
                     continue
                 distances[neighbor.name] = distance + 1
                 queue.append(neighbor.name)
             _add_edges(edges, build_edges(neighbor))
     _add_cross_edges(store, neighbors_by_name, distances, edges)
-    network.nodes = [NetworkNode(entity, distance) for entity, distance in distances.items()]
-    network.edges = list(edges.values())
-    return network
+    return _build_network(distances, edges, num_omitted)
 
 
 def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
@@ -154,8 +152,8 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         _add_cross_edges(store, cache={}, names=selected_names, edges=edges)
     children = {edge.source for edge in edges.values() if edge.is_solid}
     roots = {edge.target for edge in edges.values() if edge.is_solid} - children
-    nodes = [NetworkNode(name, distance=0 if name in roots else 1) for name in names]  # roots are drawn as centers
-    return EntityNetwork(nodes, list(edges.values()), num_omitted=max(0, num_entities - len(names)))
+    distances = {name: 0 if name in roots else 1 for name in names}  # roots are drawn as centers
+    return _build_network(distances, edges, max(0, num_entities - len(names)))
 
 
 def _load_most_mentioned(store: kvstore.Store, limit: int | None) -> tuple[list[str], int]:
@@ -213,24 +211,28 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
     """
     # An entity can occur in several rows, so more rows than entities are read.
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
-    network = EntityNetwork()
     distances: dict[str, int] = {}
     edges: dict[tuple[str, str], NetworkEdge] = {}
+    num_omitted = 0
     for row in rows:
-        if row.relative == "…":  # the last row if EXPAND reached its limit
-            network.num_omitted += 1
-            continue
-        if row.relative not in distances and len(distances) >= limit:
-            network.num_omitted += 1
+        is_limit_row = row.relative == "…"  # the last row if EXPAND reached its limit
+        if is_limit_row or (row.relative not in distances and len(distances) >= limit):
+            num_omitted += 1
             continue
         distances.setdefault(row.relative, abs(row.level))
         if row.via and row.via in distances:  # ``via`` is the entity that led to this one
             # Levels below the entity are positive.
             child, parent = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
             _add_edges(edges, [NetworkEdge(child, parent, (tree,))])
-    network.nodes = [NetworkNode(entity, distance) for entity, distance in distances.items()]
-    network.edges = list(edges.values())
-    return network
+    return _build_network(distances, edges, num_omitted)
+
+
+def _build_network(
+    distances: Mapping[str, int], edges: Mapping[tuple[str, str], NetworkEdge], num_omitted: int
+) -> EntityNetwork:
+    """Return the network of entities with their ``distances``, and of ``edges`` by source and target."""
+    nodes = [NetworkNode(name, distance) for name, distance in distances.items()]
+    return EntityNetwork(nodes, list(edges.values()), num_omitted)
 
 
 def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:

@@ -8,10 +8,11 @@ from typing import Any
 from .. import Document, Hit, Snapshot
 
 
-def load_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Document]:
-    """Return the documents that contain the hits, as they are in ``state``, by key."""
+def load_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> list[tuple[Hit, Document]]:
+    """Return the hits, each with the document that contains it, as it is in ``state``."""
     keys = list(dict.fromkeys(hit.document for hit in hits))
-    return {document.key: document for document in state.get_many(keys) if document is not None}
+    documents = {document.key: document for document in state.get_many(keys) if document is not None}
+    return [(hit, documents[hit.document]) for hit in hits]
 
 
 def build_hit_metadata(hit: Hit) -> dict[str, Any]:

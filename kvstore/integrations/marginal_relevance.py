@@ -6,8 +6,33 @@ Summaries", SIGIR 1998, section 2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+
+from .. import Hit, Snapshot
+
+
+def search_by_mmr(
+    state: Snapshot,
+    vector: Sequence[float],
+    *,
+    top: int,
+    num_candidates: int,
+    weight: float,
+    where: str | Mapping[str, Any] | None,
+) -> list[tuple[Hit, float]]:
+    """Return ``top`` diverse hits among the ``num_candidates`` nearest to a vector, with their marginal relevance.
+
+    The hits are in documents that satisfy ``where``. ``weight`` is that of :func:`select_by_mmr`.
+    """
+    hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
+    vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
+    question = np.asarray(vector, np.float32)
+    selections = select_by_mmr(question / np.linalg.norm(question), vectors, top, weight)
+    return [(hits[row], score) for row, score in selections]
 
 
 def select_by_mmr(

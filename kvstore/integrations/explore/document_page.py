@@ -16,7 +16,7 @@ import kvstore
 
 from ...errors import DocumentNotFoundError, InputError
 from ..store_queries import fetch_named_rows
-from .document_text import ByteSpan, link_names, merge_spans, render_marked_text
+from .document_text import ByteSpan, link_names, merge_spans, number_marks, render_marked_text
 from .markdown_view import Insert, render_markdown
 from .page import ExplorerPage, PageContent, PageRequest
 
@@ -132,13 +132,7 @@ def _render_text(
     if not _is_rendered(request, document):
         return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
     byte_inserts = [Insert(start, start, f'<span id="byte-{start}"></span>', "") for start in anchors]
-    byte_inserts += [
-        Insert(start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>")
-        for number, (start, end) in enumerate(merge_spans(marks), start=1)
-    ]
-    byte_inserts += [
-        Insert(link.start, link.end, link.start_tag, link.end_tag, is_link=True) for link in link_names(text, names)
-    ]
+    byte_inserts += [*number_marks(marks), *link_names(text, names)]
     to_char_offset = _make_offset_converter(text, part)
     inserts = [
         replace(

@@ -1,6 +1,5 @@
 """Rendering of a part of a document as HTML, with marked citations, linked names, headings and code. A *mark* is a byte
-span that an answer cites. An *element* is a pair of HTML tags around a byte span. A *layer* is a list of elements that
-do not overlap.
+span that an answer cites. A *layer* is a list of inserts, pairs of HTML tags around byte spans, that do not overlap.
 
 In: the bytes of a text, and spans in it. Out: markup whose text is exactly that of the bytes: nothing is added, omitted
 or moved, so that a mark contains exactly the cited text.
@@ -11,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from markupsafe import Markup
@@ -45,16 +43,6 @@ _MAX_CUT_WORD = 30
 _CODE_SPAN_PATTERN = re.compile(rb"(?P<opening>`+)(?=[^`])(?P<code>[^`\n]{1,1000})(?P<closing>(?P=opening))(?!`)")
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """An HTML element around a byte span of the text: ``start_tag`` and ``end_tag`` are its tags."""
-
-    start: int
-    end: int
-    start_tag: str
-    end_tag: str
-
-
 def render_marked_text(
     text: bytes,
     part: ByteSpan,
@@ -69,18 +57,9 @@ def render_marked_text(
     longest is linked. Only the first link of a name is in the keyboard tab order. ``anchors`` are offsets of link
     targets (``#byte-N``). Everything outside ``part`` is omitted.
     """
-    layers = [
-        [
-            Element(start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>")
-            for number, (start, end) in enumerate(merge_spans(marks), start=1)
-        ],
-        _find_headings_and_code(text, part),
-        link_names(text, names),
-    ]
+    layers = [number_marks(marks), _find_headings_and_code(text, part), link_names(text, names)]
     part_start, part_end = part
-    layers = [
-        [element for element in layer if element.start < part_end and element.end > part_start] for layer in layers
-    ]
+    layers = [[insert for insert in layer if insert.start < part_end and insert.end > part_start] for layer in layers]
     part_anchors = frozenset(anchor for anchor in anchors if part_start <= anchor < part_end)
     all_boundaries = {*part, *part_anchors, *_iter_boundaries(layers)}
     boundaries = sorted(boundary for boundary in all_boundaries if part_start <= boundary <= part_end)
@@ -102,19 +81,19 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "tex
         ]
         return render_markdown(header + text, [Insert(start, end, "<mark>", "</mark>") for start, end in offsets])
     layers = [
-        [Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
+        [Insert(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
         _find_headings_and_code(encoded_text, (0, len(encoded_text))),
-        [Element(start, end, '<span class="sign">', "</span>") for start, end in _find_syntax(encoded_text)],
+        [Insert(start, end, '<span class="sign">', "</span>") for start, end in _find_syntax(encoded_text)],
     ]
     boundaries = sorted({0, len(encoded_text), *_iter_boundaries(layers)})
     return Markup("".join(_render_layers(encoded_text, boundaries, layers, frozenset())))
 
 
-def _iter_boundaries(layers: Iterable[Iterable[Element]]) -> Iterator[int]:
-    """Yield the offsets in the text at which an element of any layer begins or ends."""
-    for element in chain.from_iterable(layers):
-        yield element.start
-        yield element.end
+def _iter_boundaries(layers: Iterable[Iterable[Insert]]) -> Iterator[int]:
+    """Yield the offsets in the text at which an insert of any layer begins or ends."""
+    for insert in chain.from_iterable(layers):
+        yield insert.start
+        yield insert.end
 
 
 def _make_table_header(text: str) -> str:
@@ -210,21 +189,29 @@ def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
     return merged_spans
 
 
-def _find_headings_and_code(text: bytes, part: ByteSpan) -> list[Element]:
+def _find_headings_and_code(text: bytes, part: ByteSpan) -> list[Insert]:
     """Return HTML elements around the headings and blocks of code in the bytes ``part`` of a Markdown text."""
     return [
-        Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
+        Insert(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
         for match in _BLOCK_PATTERN.finditer(text, *part)
     ]
 
 
-def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Element]:
+def number_marks(marks: Sequence[ByteSpan]) -> list[Insert]:
+    """Return the highlights of ``marks``, merged where they overlap, with the ids ``mark``, ``mark-2``, ``mark-3``…"""
+    return [
+        Insert(start, end, f'<mark id="mark{f"-{number}" if number > 1 else ""}">', "</mark>")
+        for number, (start, end) in enumerate(merge_spans(marks), start=1)
+    ]
+
+
+def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Insert]:
     """Return links to the pages of entities, in text order; ``names`` are entities with their spans, in bytes.
 
     Of overlapping mentions the first is linked, at the same start the longest. Mentions in lower case get the CSS class
     ``common``. Only the first link to an entity is in the keyboard tab order.
     """
-    links: list[Element] = []
+    links: list[Insert] = []
     previous_end, linked_names = 0, set()
 
     def get_sort_key(mention: tuple[str, int, int]) -> tuple[int, int]:
@@ -239,37 +226,37 @@ def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Eleme
         linked_names.add(name)
         css_class = "name common" if text[start:end].islower() else "name"
         start_tag = f'<a class="{css_class}" href="{escape(build_entity_url(name))}"{tabindex}>'
-        links.append(Element(start, end, start_tag, "</a>"))
+        links.append(Insert(start, end, start_tag, "</a>", is_link=True))
         previous_end = end
     return links
 
 
-def _find_element(layer: Sequence[Element], ends: Sequence[int], offset: int) -> Element | None:
-    """Return the element of a layer that contains the byte at ``offset``, or None; ``ends`` are the elements' ends."""
+def _find_insert(layer: Sequence[Insert], ends: Sequence[int], offset: int) -> Insert | None:
+    """Return the insert of a layer around the byte at ``offset``, or None; ``ends`` are the ends of its inserts."""
     index = bisect_right(ends, offset)
     return layer[index] if index < len(layer) and layer[index].start <= offset else None
 
 
 def _render_layers(
-    text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[Element]], anchors: frozenset[int]
+    text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[Insert]], anchors: frozenset[int]
 ) -> Iterable[str]:
-    """Yield the HTML of a text between boundaries (offsets), inside the elements of all layers that contain it.
+    """Yield the HTML of a text between boundaries (offsets), inside the tags of all layers that contain it.
 
-    The elements of a layer are in order, and the first layer is outermost. Elements of different layers can overlap, so
-    they are closed and opened again at the boundaries. Each offset in ``anchors`` gets a link target.
+    The inserts of a layer are in order, and the first layer is outermost. Inserts of different layers can overlap, so
+    their tags are closed and opened again at the boundaries. Each offset in ``anchors`` gets a link target.
     """
-    ends_by_layer = [[element.end for element in layer] for layer in layers]
-    open_elements: list[Element | None] = [None] * len(layers)
+    ends_by_layer = [[insert.end for insert in layer] for layer in layers]
+    open_inserts: list[Insert | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
-        next_elements = [_find_element(layer, ends, start) for layer, ends in zip(layers, ends_by_layer, strict=True)]
-        num_unchanged = 0  # the outer layers whose element stays open
-        while num_unchanged < len(layers) and next_elements[num_unchanged] is open_elements[num_unchanged]:
+        next_inserts = [_find_insert(layer, ends, start) for layer, ends in zip(layers, ends_by_layer, strict=True)]
+        num_unchanged = 0  # the outer layers whose tag stays open
+        while num_unchanged < len(layers) and next_inserts[num_unchanged] is open_inserts[num_unchanged]:
             num_unchanged += 1
-        yield from (element.end_tag for element in reversed(open_elements[num_unchanged:]) if element is not None)
+        yield from (insert.end_tag for insert in reversed(open_inserts[num_unchanged:]) if insert is not None)
         if start in anchors:
             yield f'<span id="byte-{start}"></span>'
-        yield from (element.start_tag for element in next_elements[num_unchanged:] if element is not None)
-        open_elements = next_elements
+        yield from (insert.start_tag for insert in next_inserts[num_unchanged:] if insert is not None)
+        open_inserts = next_inserts
         piece = text[start:end].decode(errors="replace")
         yield escape(piece).replace("\r", "&#13;")  # a parser would convert a carriage return to a line feed
-    yield from (element.end_tag for element in reversed(open_elements) if element is not None)
+    yield from (insert.end_tag for insert in reversed(open_inserts) if insert is not None)

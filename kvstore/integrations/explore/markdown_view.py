@@ -46,7 +46,7 @@ _SCHEMES = frozenset({"http", "https", "mailto"})
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """HTML around a span of a source text, in characters; an empty span inserts the HTML at its place.
+    """HTML around a span of a source text, in characters or bytes; an empty span inserts the HTML at its place.
 
     ``is_link`` prevents a link within another one.
     """

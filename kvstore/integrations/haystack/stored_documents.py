@@ -51,8 +51,7 @@ def load_documents(state: Snapshot, keys: Sequence[str]) -> list[Document]:
 
 def build_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> list[Document]:
     """Return hits as documents with scores; ``meta["evidence"]`` has their paths and offsets."""
-    stored_documents = load_hit_documents(state, hits)
-    return [_build_hit_document(hit, stored_documents[hit.document]) for hit in hits]
+    return [_build_hit_document(hit, stored_document) for hit, stored_document in load_hit_documents(state, hits)]
 
 
 def _build_hit_document(hit: Hit, stored_document: StoredDocument) -> Document:

@@ -144,8 +144,7 @@ def build_documents(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> 
 
     A chunk of a document with several chunks always includes its offsets.
     """
-    documents_by_key = load_hit_documents(state, hits)
-    return [_build_document(hit, documents_by_key[hit.document], evidence) for hit in hits]
+    return [_build_document(hit, stored_document, evidence) for hit, stored_document in load_hit_documents(state, hits)]
 
 
 def _build_document(hit: Hit, stored_document: StoredDocument, evidence: bool) -> Document:

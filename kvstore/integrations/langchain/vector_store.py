@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
@@ -16,7 +15,7 @@ from ... import Hit, Snapshot, Store
 from ...arguments import check_methods, check_text, format_count, format_value
 from ...errors import ArgumentError
 from ..adapter_store import AdapterStore, resolve_store
-from ..marginal_relevance import select_by_mmr
+from ..marginal_relevance import search_by_mmr
 from . import stored_documents
 from .embeddings import KvstoreEmbeddings, make_embedder
 from .stored_documents import DocumentOrigin
@@ -212,13 +211,12 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         """
         _reject_arguments("max_marginal_relevance_search", kwargs)
         with self.store.snapshot() as state:
-            hits = self._search_hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
-            vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
-            question = np.asarray(embedding, np.float32)
-            selections = select_by_mmr(question / np.linalg.norm(question), vectors, k, lambda_mult)
-            return stored_documents.build_documents(
-                state, [hits[hit_index] for hit_index, _ in selections], evidence=False
+            scored_hits = (
+                search_by_mmr(state, embedding, top=k, num_candidates=fetch_k, weight=lambda_mult, where=filter)
+                if k > 0
+                else []
             )
+            return stored_documents.build_documents(state, [hit for hit, _ in scored_hits], evidence=False)
 
     def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         """Return the ``k`` documents nearest to a vector, with their cosine similarities.
@@ -226,12 +224,8 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         ``filter`` is a condition on the documents (None: all).
         """
         with self.store.snapshot() as state:
-            return self._build_scored_documents(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
-
-    @staticmethod
-    def _search_hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
-        """Return the ``k`` hits nearest to a vector, in documents that satisfy ``filter`` (None: in all)."""
-        return state.search("", using="vector", top=k, where=filter, vector=vector)
+            hits = state.search("", using="vector", vector=vector, top=k, where=filter) if k > 0 else []
+            return self._build_scored_documents(state, hits)
 
     @staticmethod
     def _build_scored_documents(state: Snapshot, hits: list[Hit]) -> list[tuple[Document, float]]:

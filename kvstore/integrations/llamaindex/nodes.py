@@ -60,8 +60,7 @@ def load_nodes(state: Snapshot, keys: Sequence[str]) -> list[BaseNode]:
 
 def build_hit_nodes(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
     """Return hits as nodes; with ``evidence`` the metadata includes their paths and offsets."""
-    documents = load_hit_documents(state, hits)
-    return [_build_hit_node(hit, documents[hit.document], evidence) for hit in hits]
+    return [_build_hit_node(hit, document, evidence) for hit, document in load_hit_documents(state, hits)]
 
 
 def _build_hit_node(hit: Hit, document: Document, evidence: bool) -> BaseNode:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
@@ -27,7 +26,7 @@ from ...process.closed_on_exit import ClosedOnExit
 from ..adapter_store import resolve_store
 from ..blank_texts import warn_blank_texts
 from ..framework_embedder import FrameworkEmbedder
-from ..marginal_relevance import select_by_mmr
+from ..marginal_relevance import search_by_mmr
 from .embed_model import make_embedder
 from .filters import FilterMapping, build_condition, join_conditions
 from .nodes import CONTENT, SOURCE, build_hit_nodes, load_nodes, to_put_arguments
@@ -250,11 +249,15 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
             check_number("mmr_threshold", weight)
         num_candidates = options.get("mmr_prefetch_k") or max(_MIN_PREFETCH, _PREFETCH_FACTOR * top)
         check_integer("mmr_prefetch_k", num_candidates, low=1)
-        hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
-        vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
-        question = np.asarray(vector, np.float32)
-        selections = select_by_mmr(question / np.linalg.norm(question), vectors, top, 0.5 if weight is None else weight)
-        return [hits[row] for row, _ in selections], [score for _, score in selections]
+        scored_hits = search_by_mmr(
+            state,
+            vector,
+            top=top,
+            num_candidates=num_candidates,
+            weight=0.5 if weight is None else weight,
+            where=where,
+        )
+        return [hit for hit, _ in scored_hits], [score for _, score in scored_hits]
 
 
 check_methods(KvstoreVectorStore)
