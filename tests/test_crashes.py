@@ -13,11 +13,14 @@ import lzma
 import os
 import random
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import lmdb
 import pytest
 from pytest import MonkeyPatch
 
@@ -25,7 +28,7 @@ import kvstore
 import kvstore_migrations as migrations
 from kvstore.changes.dump import dump
 from kvstore.changes.repair import rebuild_store
-from kvstore.errors import NotAStoreError
+from kvstore.errors import CorruptionError, NotAStoreError, StoreNotFoundError
 from kvstore.storage import index_file
 from kvstore_migrations import migrate
 
@@ -271,12 +274,16 @@ def test_a_writer_killed_at_named_points(get_course: Callable[..., Course]) -> N
 
 @pytest.mark.parametrize("formats", [0, 1, migrations.CURRENT_FORMAT])
 def test_a_store_whose_creator_was_killed_can_be_created_again(tmp_path: Path, formats: int) -> None:
+    def die_at_first_put(point: str) -> None:
+        if point == "put":  # of the settings
+            os.kill(os.getpid(), signal.SIGKILL)
+
     def make_store() -> None:
         steps = {number: migrations.STEPS[number] for number in range(1, formats + 1)}
         with (
             MonkeyPatch.context() as patch,
-            call_at_every_point(make_killer_at(0)),
-        ):  # dies before the settings are there
+            call_at_every_point(die_at_first_put),
+        ):
             patch.setattr(migrations, "migrate", lambda raw: migrate(raw, steps) if steps else None)
             kvstore.open(tmp_path / "store", **MAKING)
 
@@ -290,6 +297,65 @@ def test_a_store_whose_creator_was_killed_can_be_created_again(tmp_path: Path, f
     with kvstore.open(tmp_path / "store", **MAKING) as store:
         assert store.check() == []
         assert store.keys() == []
+
+
+@pytest.fixture
+def empty_digest(tmp_path: Path) -> str:
+    with kvstore.open(tmp_path / "empty", **MAKING) as store:
+        return digest_content(store)
+
+
+@pytest.mark.parametrize("num_bytes", [0, 1, 4096])
+def test_a_creator_killed_in_its_first_write_to_the_data_file_leaves_no_damage(
+    tmp_path: Path, empty_digest: str, num_bytes: int
+) -> None:
+    """LMDB begins a file by writing two pages, so a kill can leave it empty or half written."""
+
+    def die_in_first_write(path: str, *, subdir: bool = True, **options: Any) -> None:
+        data_path = Path(path, "data.mdb") if subdir else Path(path)
+        data_path.write_bytes(bytes(num_bytes))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def make_store() -> None:
+        with MonkeyPatch.context() as patch:
+            patch.setattr(lmdb, "open", die_in_first_write)
+            kvstore.open(tmp_path / "store", **MAKING)
+
+    assert run_until_killed(make_store)
+    with pytest.raises(StoreNotFoundError, match=r"data\.mdb is missing.* create one with kvstore\.open"):
+        kvstore.open(tmp_path / "store", readonly=True)
+    check_after_crash(tmp_path, {empty_digest})
+
+
+def test_a_creator_killed_at_any_point_leaves_no_damage(tmp_path: Path, empty_digest: str) -> None:
+    points: list[str] = []
+    with call_at_every_point(points.append):
+        kvstore.open(tmp_path / "whole", **MAKING).close()
+    assert {"fsync", "rename path", "renamed path", "put", "committed"} <= set(points)
+    for place in range(len(points)):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+
+        def make_store(place: int = place, folder: Path = folder) -> None:
+            with call_at_every_point(make_killer_at(place)):
+                kvstore.open(folder / "store", **MAKING).close()
+
+        assert run_until_killed(make_store)
+        check_after_crash(folder, {empty_digest})
+
+
+def test_an_empty_data_file_is_reported_as_damage_and_left_as_it_is(tmp_path: Path) -> None:
+    """No killed creation leaves one, so somebody truncated it: the store may have had documents."""
+    path = tmp_path / "store"
+    with kvstore.open(path, **MAKING) as store:
+        store.put("a", "The Harbour is open.")
+    os.truncate(path / "data.mdb", 0)
+    for lock_file in ("lock.mdb", "writer.lock"):
+        for options in ({"readonly": True}, {"create": False}, MAKING):
+            with pytest.raises(CorruptionError, match=r"only 0 bytes long, .*restore the store from a backup"):
+                kvstore.open(path, **options)
+        (path / lock_file).unlink()
+    assert [(file.name, file.stat().st_size) for file in path.iterdir()] == [("data.mdb", 0)]
 
 
 @pytest.mark.slow

@@ -374,7 +374,7 @@ def test_a_missing_store_is_created_only_on_request(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["data.mdb", "lock.mdb", "writer.lock"]
 
 
-@pytest.mark.parametrize("step", ["_lock_for_opening", "flush"])
+@pytest.mark.parametrize("step", ["_lock_for_opening", "create_data_file"])
 def test_a_store_deleted_while_it_is_opened_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -382,7 +382,7 @@ def test_a_store_deleted_while_it_is_opened_is_reported(
     original = getattr(environment_module, step)
 
     def delete_around(*args: Any, **options: Any) -> Any:
-        if step == "flush":
+        if step == "create_data_file":
             shutil.rmtree(path, ignore_errors=True)
         result = original(*args, **options)
         shutil.rmtree(path, ignore_errors=True)
@@ -1565,39 +1565,43 @@ def write_export(environment: Environment, target: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_backup, write_export])
-def test_leftovers_of_a_killed_copy_are_removed_by_the_next(
+def test_leftovers_of_killed_copies_are_removed_by_the_next_in_the_same_folder(
     environment: Environment, tmp_path: Path, write: Any
 ) -> None:
     put_record(environment, b"key", b"value")
     target = tmp_path / "copy"
     with start_python("print(os.getpid(), flush=True)", tmp_path) as ended:
         gone = read_line(ended)
-    folder, file = tmp_path / f".copy.partial-{gone}", tmp_path / f".copy.partial-{gone}0000000"
-    folder.mkdir()
-    (folder / "data.mdb").write_bytes(b"half")
-    file.write_bytes(b"half")
+    # In a container, a new process often has the id of the killed one.
+    folders = [tmp_path / f".copy.kvstore-{process_id}" for process_id in (gone, os.getpid())]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "data.mdb").write_bytes(b"half")
+    files = [tmp_path / f".copy.kvstore-{gone}0000000", tmp_path / f".copy-of-monday.kvstore-{gone}"]
+    for file in files:
+        file.write_bytes(b"half")
     others = [
-        tmp_path / f".copy.partial-{os.getppid()}",
+        tmp_path / f".copy.kvstore-{os.getppid()}",
         tmp_path / f".other.partial-{gone}",
-        tmp_path / "copy.partial-1",
+        tmp_path / f".other.kvstore-{gone}.jsonl",
+        tmp_path / f"other.kvstore-{gone}",
     ]
     for other in others:
         other.write_bytes(b"half")
-    locked = tmp_path / f".copy.partial-{gone}1111111"
+    locked = tmp_path / f".copy.kvstore-{gone}1111111"
     locked.write_bytes(b"half")
     with locked.open() as locked_file:
         fcntl.flock(locked_file, fcntl.LOCK_EX)
         write(environment, target)
     assert target.exists()
-    assert not folder.exists()
-    assert not file.exists()
+    assert not any(leftover.exists() for leftover in [*folders, *files])
     assert all(other.exists() for other in [*others, locked])
 
 
 @pytest.mark.parametrize("write", [write_backup, write_export])
 def test_a_copy_in_the_making_is_locked(environment: Environment, tmp_path: Path, write: Any) -> None:
     put_record(environment, b"key", b"value")
-    partial = tmp_path / f".copy.partial-{os.getpid()}"
+    partial = tmp_path / f".copy.kvstore-{os.getpid()}"
     locked_paths = []
 
     def rename(path: Path, target: Path) -> None:

@@ -226,14 +226,15 @@ def test_the_table_of_readers_has_all_its_room(tmp_path: Path) -> None:
         assert 512 * table.stat().st_blocks >= table.stat().st_size == status.st_size
 
 
-def test_a_limit_on_the_length_of_files_is_reported(tmp_path: Path) -> None:
-    code = """
+@pytest.mark.parametrize(("limit", "file"), [(1000, "data.mdb"), (10_000, "lock.mdb")])
+def test_a_limit_on_the_length_of_files_is_reported(tmp_path: Path, limit: int, file: str) -> None:
+    code = f"""
 import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 try:
     Environment.open(path)
 except Exception as error:
-    print(type(error).__name__, "lock.mdb" in str(error), flush=True)
+    print(type(error).__name__, {file!r} in str(error), flush=True)
 """
     with start_python(code, tmp_path / "store") as host:
         assert read_line(host) == f"{StoreFullError.__name__} True"

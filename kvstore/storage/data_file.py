@@ -28,7 +28,7 @@ from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError,
 from ..process.frozen_dataclass import frozen_dataclass
 from .dense_copy import write_dense_copy
 from .lmdb_errors import STORAGE_ERRORS, translate_error
-from .location import COMPACTED_FILE, DATA_FILE, REPAIR_DIRECTORY
+from .location import DATA_FILE, NEW_DATA_FILE, REPAIR_DIRECTORY
 from .mapped_pages import PageTransaction, VerifiedTransaction, release_pages
 from .meta_pages import find_first_leaf, verify_meta_pages
 from .partial_files import remove_directory
@@ -386,7 +386,7 @@ class DataFile:
                 f"{self.path}: a symbolic link, which COMPACT would replace; put the file itself into the directory, "
                 "and link the directory instead"
             )
-        copy = self.path.with_name(COMPACTED_FILE)
+        copy = self.path.with_name(NEW_DATA_FILE)
         try:
             copy.unlink(missing_ok=True)
             self._write_successor(copy, write)
@@ -443,7 +443,7 @@ class DataFile:
         """Remove the files left by a killed COMPACT or repair; neither may be active."""
         remove_directory(self.path.with_name(REPAIR_DIRECTORY))
         with contextlib.suppress(OSError):
-            self.path.with_name(COMPACTED_FILE).unlink(missing_ok=True)
+            self.path.with_name(NEW_DATA_FILE).unlink(missing_ok=True)
 
     def statistics(self) -> FileStatistics:
         """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""

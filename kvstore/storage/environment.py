@@ -32,15 +32,13 @@ from .location import (
     READERS_FILE,
     REPAIR_DIRECTORY,
     WRITER_FILE,
-    flush,
-    get_data_file_size,
+    get_file_size,
     is_creation_needed,
     make_directory,
-    remove_unfinished,
 )
 from .locks import WriterLock, get_file_identity, release_lock
 from .mapped_pages import PageTransaction
-from .new_file import create_store_copy
+from .new_file import create_data_file, create_store_copy
 from .open_file import OpenFile
 from .open_options import check_options, compute_map_size
 from .partial_files import remove_directory
@@ -124,40 +122,35 @@ class Environment(ClosedOnExit, OpenFile):
         check_options(durability, map_size, max_bytes, lock_timeout)
         directory = Path(path)
         create = create and not readonly
-        try:
-            is_missing = is_creation_needed(directory, create=create)
-        except CorruptionError:
-            # It was truncated, or another process is creating it and holds the lock until it is complete.
-            with WriterLock(directory / WRITER_FILE).hold_shared(lock_timeout):
-                is_missing = is_creation_needed(directory, create=create)
+        is_missing = is_creation_needed(directory, create=create)
         if not is_missing:
             _require_not_open(path)
-        size = compute_map_size(map_size, max_bytes, 0 if is_missing else get_data_file_size(directory))
+        size = compute_map_size(map_size, max_bytes, 0 if is_missing else get_file_size(directory / DATA_FILE))
         if is_missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
-        # The writer lock is needed to open the tables for writing, and keeps others from opening an incomplete file.
+        # The writer lock is needed to create the data file, and to open the tables for writing.
         is_locked = not readonly and _lock_for_opening(lock, lock_timeout, is_new=is_missing)
         try:
-            try:
-                environment = cls(
-                    directory,
-                    lock,
-                    readonly=readonly,
-                    opens_readonly=not is_locked,
-                    durability="none" if scratch else durability,
-                    map_size=size,
-                    max_bytes=max_bytes,
-                    lock_timeout=lock_timeout,
-                    buffered_tables=buffered_tables,
-                )
-            except BaseException:
-                if is_missing and is_locked:
-                    remove_unfinished(directory)
-                raise
+            # Another process may have created it while this one waited for the lock.
+            is_new = is_missing and not (directory / DATA_FILE).exists()
+            if is_new:
+                create_data_file(directory)
+            environment = cls(
+                directory,
+                lock,
+                readonly=readonly,
+                opens_readonly=not is_locked,
+                durability="none" if scratch else durability,
+                map_size=size,
+                max_bytes=max_bytes,
+                lock_timeout=lock_timeout,
+                buffered_tables=buffered_tables,
+            )
+            environment._is_new = is_new
             _environments.add(environment)
             try:
-                environment._begin_use(is_new=is_missing, is_locked=is_locked)
+                environment._begin_use(is_locked=is_locked)
             except BaseException:
                 environment.close()
                 raise
@@ -166,16 +159,11 @@ class Environment(ClosedOnExit, OpenFile):
             if is_locked:
                 lock.release()
 
-    def _begin_use(self, *, is_new: bool, is_locked: bool) -> None:
+    def _begin_use(self, *, is_locked: bool) -> None:
         """Verify the length of the file and open its tables.
 
-        The directory entries of a new file are flushed. If this process holds the writer lock (``is_locked``), files
-        that killed processes left behind are removed.
+        If this process holds the writer lock (``is_locked``), files that killed processes left behind are removed.
         """
-        self._is_new = is_new
-        if is_new:
-            flush(self.path)
-            flush(self.path.resolve().parent)
         data_file = self.data
         if data_file.is_short():
             with contextlib.nullcontext() if is_locked else self._exclude_writers():

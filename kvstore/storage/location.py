@@ -2,8 +2,8 @@
 
 In: a path typed by the user. Out: a decision (open it, create it) or an error that describes what is there instead. On
 disk, a store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's reader table) and ``writer.lock``. A
-killed COMPACT leaves ``data.mdb.new``, which the next writer removes. There may be index files, including kinds that
-only a later version knows, and they may outlive a deleted store; files with such names are ignored.
+killed creation or COMPACT leaves ``data.mdb.new``, which the next writer removes. There may be index files, including
+kinds that only a later version knows, and they may outlive a deleted store; files with such names are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError,
 from .records import PAGE_SIZE
 
 DATA_FILE = "data.mdb"
-COMPACTED_FILE = "data.mdb.new"
+#: The new data file that a creation, COMPACT or a repair writes and then renames to ``DATA_FILE``.
+NEW_DATA_FILE = "data.mdb.new"
 #: The directory in which a repair writes the new data file.
 REPAIR_DIRECTORY = "data.mdb.repair"
 READERS_FILE = "lock.mdb"
@@ -28,7 +29,7 @@ WRITER_FILE = "writer.lock"
 #: The suffixes of index files: of a complete file, and of one that is being built.
 INDEX_SUFFIXES = (".index", ".index.new")
 
-#: LMDB writes its two meta pages at once; a shorter file was truncated.
+#: The size of LMDB's two meta pages, which a new data file consists of; a shorter data file was truncated.
 MIN_DATA_BYTES = 2 * PAGE_SIZE
 
 #: LMDB's magic number, at byte 16 of each of its two meta pages, in the byte order of the machine.
@@ -63,6 +64,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         return False
     with _report_denied_access(path):
         names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
+        if get_file_size(path / NEW_DATA_FILE) <= MIN_DATA_BYTES:  # no records: a killed creation left it
+            names.discard(NEW_DATA_FILE)
     foreign_names = sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
     if foreign_names:
         name_list = ", ".join(foreign_names[:3]) + (", ..." if len(foreign_names) > 3 else "")
@@ -193,17 +196,9 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_unfinished(directory: Path) -> None:
-    """Remove a data file whose creation failed before LMDB wrote its first pages; it never had content."""
-    path = directory / DATA_FILE
-    with contextlib.suppress(OSError):
-        if path.stat().st_size < MIN_DATA_BYTES:
-            path.unlink()
-
-
-def get_data_file_size(directory: Path) -> int:
-    """Return the size of the data file in ``directory`` in bytes, 0 if it is missing."""
+def get_file_size(path: Path) -> int:
+    """Return the size of a file in bytes, 0 if it is missing."""
     try:
-        return (directory / DATA_FILE).stat().st_size
+        return path.stat().st_size
     except FileNotFoundError:
         return 0

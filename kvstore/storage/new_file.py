@@ -1,4 +1,5 @@
-"""A new file, or the directory of a new store, that appears complete or not at all.
+"""A new file, such as the data file of a new store, or the directory of a new store, that appears complete or not at
+all.
 
 In: a free path. Out: a path next to it to write to. It is flushed and renamed into place once all is written, and
 removed otherwise.
@@ -10,9 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import lmdb
+
 from ..errors import InputError, StoreFullError
-from .lmdb_errors import STORAGE_ERRORS, translate_error
-from .location import DATA_FILE, flush, require_free_path, require_utf8_path
+from .lmdb_errors import NO_SPACE_ERRNOS, STORAGE_ERRORS, translate_error
+from .location import DATA_FILE, NEW_DATA_FILE, flush, require_free_path, require_utf8_path
 from .partial_files import hold_lock, prepare_partial_path
 
 
@@ -65,3 +68,29 @@ def create_store_copy(store: Path, target: Path, write: Callable[[Path], None]) 
         with suppress(OSError):
             (partial_path / DATA_FILE).unlink(missing_ok=True)
             partial_path.rmdir()
+
+
+def create_data_file(directory: Path) -> None:
+    """Create the data file of a new store, without tables, and make it durable; the writer lock must be held.
+
+    Raises StoreFullError if it cannot be written.
+    """
+    data_path, partial_path = directory / DATA_FILE, directory / NEW_DATA_FILE
+    try:
+        partial_path.unlink(missing_ok=True)
+        lmdb.open(str(partial_path), subdir=False, lock=False, lib_version=0).close()
+        flush(partial_path)
+        partial_path.rename(data_path)
+        flush(directory)
+        flush(directory.resolve().parent)
+    except lmdb.Error as error:
+        raise translate_error(error, str(data_path)) from error
+    except OSError as error:
+        if error.errno not in NO_SPACE_ERRNOS:
+            raise
+        raise StoreFullError(
+            f"{data_path}: cannot be created ({error.strerror}); free some space and try again"
+        ) from error
+    finally:
+        with suppress(OSError):
+            partial_path.unlink(missing_ok=True)

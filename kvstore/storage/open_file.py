@@ -173,8 +173,7 @@ class OpenFile:
         self._writer_lock = writer_lock
         self._open_lock = SharedOpenLock(directory / DATA_FILE)
         try:
-            if self._open_lock.path.exists():
-                self._open_lock.acquire(lock_timeout)
+            self._open_lock.acquire(lock_timeout)
             self.data = DataFile(
                 directory,
                 self._open_lock.get_descriptor,
@@ -184,8 +183,6 @@ class OpenFile:
             )
             #: Counts the records that views read, and releases pages; an open view keeps the map unchanged.
             self.page_releaser = PageReleaser(self.data.release_pages)
-            # For a file just created. The writer lock is held, so no other process has replaced it meanwhile.
-            self._open_lock.acquire(lock_timeout)
         except BaseException:
             self._open_lock.release()
             raise

@@ -1,7 +1,7 @@
 """Partial files and directories next to their final path, and cleanup of those that killed processes left.
 
-In: the path of a copy or an export. On disk: ``.NAME.partial-PID``, locked by ``flock`` while its creator is alive.
-Out: its path. Partial files that terminated processes left for the same path are removed.
+In: the path of a copy or an export. On disk: ``.NAME.kvstore-PID``, locked by ``flock`` while its creator is alive.
+Out: its path. Partial files that terminated processes left in the same folder are removed.
 """
 
 from __future__ import annotations
@@ -9,20 +9,25 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from .locks import is_running, release_lock
 
+#: The name of a partial file; the group is the id of the process that creates the file.
+_PARTIAL_NAME = re.compile(r"\..+\.kvstore-([0-9]+)", re.DOTALL)
+
 
 def prepare_partial_path(target: Path) -> Path:
     """Return the path where this process creates ``target``, and remove partial files of terminated processes."""
-    prefix = f".{target.name}.partial-"
+    partial_path = target.with_name(f".{target.name}.kvstore-{os.getpid()}")
     for path in target.parent.iterdir():
-        digits = path.name.removeprefix(prefix)
-        if path.name.startswith(prefix) and digits.isdecimal() and not is_running(int(digits)):
+        match = _PARTIAL_NAME.fullmatch(path.name)
+        # A terminated process can have had the id of this process, as is common in containers.
+        if match and (path == partial_path or not is_running(int(match[1]))):
             remove_abandoned(path)
-    return target.with_name(f"{prefix}{os.getpid()}")
+    return partial_path
 
 
 @contextlib.contextmanager
