@@ -18,6 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..arguments import format_count
 from ..errors import InputError
 from ..rendering.network import MAX_DRAWN_NAMES, DrawnEdge, DrawnName, draw_network, lay_out_names
 from ..rendering.svg import escape_text
@@ -61,7 +62,7 @@ def _format_tooltip(edge: NetworkEdge) -> str:
     """Return the tooltip of an edge: its two entities, and the trees, links or passages that relate them."""
     if edge.is_solid:
         return f"{edge.source} under {edge.target}: {', '.join(edge.trees)}"
-    passages = [f"{edge.passages:,} passage{'' if edge.passages == 1 else 's'}"] if edge.passages else []
+    passages = [format_count(edge.passages, "passage")] if edge.passages else []
     return f"{edge.source} – {edge.target}: {', '.join([*edge.links, *passages])}"
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from .protocol import Embeddings, TextKind, normalised
 BLOCK_SIZE = 1024
 
 #: The variable that disables onnxruntime's telemetry; the library reads it once, when it is first imported.
-TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
+_TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
 #: onnxruntime's messages about lack of memory; it has no error class for it.
 _OUT_OF_MEMORY_PATTERN = compile_lazily(r"allocate memory|bad_alloc|bad allocation")
@@ -128,13 +129,20 @@ def import_onnxruntime() -> Any:
 
     Telemetry would write an identifier of this machine to the cache directory and report usage over the network.
     """
-    previous_value = os.environ.get(TELEMETRY_VARIABLE)
-    os.environ[TELEMETRY_VARIABLE] = "1"
-    try:
+    with set_variable(_TELEMETRY_VARIABLE):
         import onnxruntime
+    return onnxruntime
+
+
+@contextmanager
+def set_variable(name: str) -> Iterator[None]:
+    """Set the environment variable ``name`` to 1 in the ``with`` block."""
+    previous_value = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
     finally:
         if previous_value is None:
-            del os.environ[TELEMETRY_VARIABLE]
+            del os.environ[name]
         else:
-            os.environ[TELEMETRY_VARIABLE] = previous_value
-    return onnxruntime
+            os.environ[name] = previous_value

@@ -7,7 +7,6 @@ other texts of a batch change a vector by about 1e-7. A missing package or model
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -17,7 +16,11 @@ import numpy as np
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
 from .hub_access import explain_missing_model, must_load_locally
+from .onnx_runtime import set_variable
 from .protocol import BATCH_SIZE, INSTALL_MODELS, TORCH_PACKAGES, Embeddings, TextKind, normalised
+
+#: The variable that prevents the library of the model hub from using the network.
+_OFFLINE_VARIABLE = "HF_HUB_OFFLINE"
 
 
 class TorchRuntime:
@@ -33,7 +36,7 @@ class TorchRuntime:
         missing_package = find_first_missing(TORCH_PACKAGES)
         if missing_package is not None:
             raise EmbedderError(f"embedder {name} needs the package {missing_package}; run {INSTALL_MODELS}")
-        with _use_hub_offline() if offline else nullcontext():
+        with set_variable(_OFFLINE_VARIABLE) if offline else nullcontext():
             self.model = _load_model(name, model, device)
         # On the CPU, each text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
         self._batch = 1 if self.model.device.type == "cpu" else BATCH_SIZE
@@ -100,17 +103,3 @@ def hide_progress_bars() -> Iterator[None]:
     finally:
         if were_enabled:
             logging.enable_progress_bar()
-
-
-@contextmanager
-def _use_hub_offline() -> Iterator[None]:
-    """Prevent the library of the model hub from using the network in the ``with`` block, which loads a model."""
-    previous_value = os.environ.get("HF_HUB_OFFLINE")
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    try:
-        yield
-    finally:
-        if previous_value is None:
-            del os.environ["HF_HUB_OFFLINE"]
-        else:
-            os.environ["HF_HUB_OFFLINE"] = previous_value

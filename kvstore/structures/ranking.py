@@ -9,7 +9,7 @@ conversion of a ranking into ranks through :func:`assign_ranks`. Records are rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -103,6 +103,17 @@ def assign_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
         if score != previous_score:
             rank, previous_score = position, score
         yield chunk, rank
+
+
+def select_highest(scores: Mapping[int, float], limit: int) -> list[int]:
+    """Return the ids with the ``limit`` highest scores, and all that tie with the last of them, unsorted.
+
+    A caller that breaks ties can then sort only these.
+    """
+    if limit <= 0:
+        return []
+    highest_scores = sorted(scores.values(), reverse=True)[:limit]
+    return [id for id, score in scores.items() if score >= highest_scores[-1]]
 
 
 def scale_to_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

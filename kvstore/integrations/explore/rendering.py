@@ -114,5 +114,5 @@ def _format_time(moment: str, now: datetime | None = None) -> str:
     for unit_seconds, unit in _TIME_UNITS:
         count = int(seconds // unit_seconds)
         if count:
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+            return f"{format_count(count, unit)} ago"
     return "just now"

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...arguments import Option
+from ...arguments import Option, format_count
 from ...derived.passage_graph.walk import (
     Spread,
     compute_spreads,
@@ -223,7 +223,7 @@ class _WalkFactors(NamedTuple):
             if self.name is None
             else f"{self.name} is in about {self.name_chunks:.3g} of {self.total_chunks} chunks"
         )
-        words = f"{self.num_words} word{'' if self.num_words == 1 else 's'}"
+        words = format_count(self.num_words, "word")
         remainder_text = f"{self.remainder_fraction:.0%} of the question is not names ({words})"
         if self.is_comparison:
             remainder_text += "; it compares names"

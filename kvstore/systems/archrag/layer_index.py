@@ -179,7 +179,7 @@ def _build_layers(state: State, communities: Communities) -> _NodeLayers:
     layers = _NodeLayers(vectors=[entity_vectors], parents=[], nodes=[graph.entities], names=[graph.keys])
     # The communities of an entity are in order from the coarsest.
     parent_ids = [(communities.find_by_entity(entity) or [NO_COMMUNITY])[-1] for entity in graph.entities.tolist()]
-    for community_ids in _group_by_level(communities):
+    for community_ids in group_by_level(communities, range(len(communities))):
         index_by_id = {community: index for index, community in enumerate(community_ids)}
         # ``parent_ids`` are the parents of the nodes of the layer below.
         layers.parents.append(np.array([index_by_id.get(parent, NO_COMMUNITY) for parent in parent_ids], np.int64))
@@ -191,10 +191,10 @@ def _build_layers(state: State, communities: Communities) -> _NodeLayers:
     return layers
 
 
-def _group_by_level(communities: Communities) -> list[list[int]]:
-    """Return the ids of the communities of each level, from the finest level to the coarsest, which is level 0."""
+def group_by_level(communities: Communities, community_ids: Iterable[int]) -> list[list[int]]:
+    """Group communities by level; the lists are in order from the finest level to the coarsest, which is level 0."""
     levels: list[list[int]] = [[] for _ in range(communities.levels)]
-    for community in range(len(communities)):
+    for community in community_ids:
         levels[communities.get(community).level].append(community)
     return levels[::-1]
 

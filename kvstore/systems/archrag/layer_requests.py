@@ -22,8 +22,8 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Vector
 from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
-from ..graphrag.report_hits import require_communities
-from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_graph_in_memory
+from ..graphrag.report_hits import ReportCandidate, require_communities
+from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_graph_in_memory, group_by_level
 
 #: The maximum number of chunks of an entity, and of a community, that is specific enough to lead to them.
 _MAX_ENTITY_CHUNKS, _MAX_COMMUNITY_CHUNKS = 200, 50
@@ -49,6 +49,14 @@ class LayerSearch(NamedTuple):
     layers: list[RankedNodes]
     is_linked: bool
     problem: str | None
+
+    def format_layer(self, layer: int) -> str:
+        """Return the name of a layer for EXPLAIN: 0 is the entities, 1 the finest level of communities, and so on."""
+        return f"communities of level {self.levels - layer}" if layer else "entities"
+
+    def build_report_candidate(self, community: int, layer: int) -> ReportCandidate:
+        """Return a community as a candidate for a report; ``layer`` is its layer, which EXPLAIN shows as the reason."""
+        return ReportCandidate(community, f"near the question, {self.format_layer(layer)}")
 
 
 class NearestNodesRequest(ReadRequest[LayerSearch]):
@@ -93,7 +101,8 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
         the report.
         """
         num_layers = 1 + min(communities.levels, self.levels)
-        reported_layers = _group_reported_communities(communities)[:num_layers]
+        # Only centroids of communities are in the graph; those with a report are compared by the report's vector.
+        reported_layers = [[], *group_by_level(communities, communities.text_vectors)][:num_layers]
         # The communities with a report are ranked again below, so one more node is requested for each of them.
         counts = [self.count + len(community_ids) for community_ids in reported_layers]
         layers = [
@@ -151,18 +160,6 @@ def _select_existing_nodes(
     else:
         existing_ids = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}
     return [(node, _round_cosine(cosine)) for node, cosine in nodes if node in existing_ids]
-
-
-def _group_reported_communities(communities: Communities) -> list[list[int]]:
-    """Return, for each layer, the ids of the communities whose report a language model wrote.
-
-    The graph has only the centroids of communities, so these are compared by the vectors of their reports instead. The
-    list of layer 0, which has the entities, is empty; layer 1 has the finest communities.
-    """
-    layers: list[list[int]] = [[] for _ in range(1 + communities.levels)]
-    for community in communities.text_vectors:
-        layers[communities.levels - communities.get(community).level].append(community)
-    return layers
 
 
 def _merge_reported_communities(

@@ -32,7 +32,6 @@ from ...structures.ranking import Ranking
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.report_hits import (
     CommunityReportsRequest,
-    ReportCandidate,
     build_report_hit,
     insert_reports,
     select_reports,
@@ -40,6 +39,7 @@ from ..graphrag.report_hits import (
 from ..hybrid.direct_search import search_hybrid
 from .layer_requests import (
     LayerNode,
+    LayerSearch,
     LinkedChunksRequest,
     NearestNodesRequest,
     NodeLabel,
@@ -54,24 +54,6 @@ class _ChunkSource:
 
     node: LayerNode
     relative_cosine: float
-
-
-@dataclass
-class _NearestLayers:
-    """The nearest nodes of every layer, with their cosines: ``nearest_nodes[0]`` are entities, the others communities.
-    The communities are ordered from the finest level. ``levels`` is the number of levels of communities in the store.
-    """
-
-    levels: int
-    nearest_nodes: list[RankedNodes]
-
-    def format_layer(self, layer: int) -> str:
-        """Return the name of a layer for EXPLAIN: 0 is the entities, 1 the finest level of communities, and so on."""
-        return f"communities of level {self.levels - layer}" if layer else "entities"
-
-    def build_report_candidate(self, community: int, layer: int) -> ReportCandidate:
-        """Return a community as a candidate for a report; ``layer`` is its layer, which EXPLAIN shows as the reason."""
-        return ReportCandidate(community, f"near the question, {self.format_layer(layer)}")
 
 
 #: The number of candidates that the search of a layer remembers.
@@ -97,25 +79,25 @@ class ArchragStrategy:
         The layers are the entities, and each level of communities. A chunk is in the group of the entities; a report is
         in the group of its community's level.
         """
-        layers = self._find_nearest_nodes(query)
+        search = self._find_nearest_nodes(query)
         report_share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
-            community_layers = layers.nearest_nodes[1:]  # without layer 0, which has the entities
+            community_layers = search.layers[1:]  # without layer 0, which has the entities
             layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(community_layers)}
             candidates = [
-                layers.build_report_candidate(community, layer) for community, layer in layers_by_community.items()
+                search.build_report_candidate(community, layer) for community, layer in layers_by_community.items()
             ]
             reports = select_reports(query, candidates, report_share)
             step.count = len(reports)
         # The chunks get the hits and tokens that the reports leave, which is a query with lower limits. ``communities``
         # has the community of each hit that is a report, None for a chunk.
         evidence, communities = insert_reports(
-            query, report_share, reports, lambda limited_query: self._rank_chunks(limited_query, layers)
+            query, report_share, reports, lambda limited_query: self._rank_chunks(limited_query, search)
         )
         hit_layers = [0 if community is None else layers_by_community[community] for community in communities]
         groups = [
             HitGroup(
-                layers.format_layer(layer),
+                search.format_layer(layer),
                 tuple(index for index, hit_layer in enumerate(hit_layers) if hit_layer == layer),
             )
             for layer in sorted(set(hit_layers))
@@ -136,7 +118,7 @@ class ArchragStrategy:
             points += distiller.extract_points(evidence.question, hits).points
         return build_distilled_evidence(evidence, points, distiller.trace)
 
-    def _find_nearest_nodes(self, query: Query) -> _NearestLayers:
+    def _find_nearest_nodes(self, query: Query) -> LayerSearch:
         """Return the entities and communities nearest to the question that exist, by layer of the search graph.
 
         Layer 0 has the entities; each layer above has a level of communities (ArchRAG, section 3.2.1).
@@ -150,18 +132,18 @@ class ArchragStrategy:
             if search.problem is not None:
                 step.detail += f", built in memory ({search.problem})"
             step.count = sum(map(len, search.layers))
-        return _NearestLayers(search.levels, search.layers)
+        return search
 
-    def _rank_chunks(self, query: Query, layers: _NearestLayers) -> Evidence:
-        """Rank chunks by their score in hybrid search plus the score of their best entity or community in ``layers``.
+    def _rank_chunks(self, query: Query, search: LayerSearch) -> Evidence:
+        """Rank chunks by their score in hybrid search plus the score of their best entity or community in ``search``.
 
         The score of an entity or community is its cosine with the question, relative to the best one of its layer.
         """
         with query.trace.step("chunks of entities and communities") as step:
-            chunk_sources = _find_chunk_sources(query, layers)
+            chunk_sources = _find_chunk_sources(query, search)
             candidates = np.array(sorted(chunk_sources), np.uint64)
             candidates = candidates[query.mask_allowed(candidates)]
-            num_nodes = sum(map(len, layers.nearest_nodes))
+            num_nodes = sum(map(len, search.layers))
             step.detail, step.count = f"of {num_nodes} entities and communities", len(candidates)
         hybrid = search_hybrid(query, extra_chunks=candidates)
         link_weight = option(query, self, "share")
@@ -184,10 +166,10 @@ class ArchragStrategy:
 
         Reports that cannot be shown are omitted.
         """
-        layers = self._find_nearest_nodes(query)
+        search = self._find_nearest_nodes(query)
         candidates = [
-            [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
-            for layer, ranked_nodes in enumerate(layers.nearest_nodes[1:], 1)  # without layer 0, which has the entities
+            [search.build_report_candidate(community, layer) for community, _ in ranked_nodes]
+            for layer, ranked_nodes in enumerate(search.layers[1:], 1)  # without layer 0, which has the entities
         ]
         # The reports of all layers are read together, and then taken in the order of the candidates.
         community_ids = [candidate.community for candidate in chain.from_iterable(candidates)]
@@ -210,15 +192,15 @@ def _interleave_layers(communities_by_layer: Sequence[RankedNodes]) -> Iterator[
                 yield layer, scored_community
 
 
-def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _ChunkSource]:
+def _find_chunk_sources(query: Query, search: LayerSearch) -> dict[int, _ChunkSource]:
     """Return, for each chunk of the nearest entities and communities, the node with the greatest relative cosine.
 
     The cosine of a node with the question is divided by the best cosine of its layer.
     """
     chunk_sources: dict[int, _ChunkSource] = {}
-    nodes_by_layer = [[node for node, _ in nearest_nodes] for nearest_nodes in layers.nearest_nodes]
+    nodes_by_layer = [[node for node, _ in nearest_nodes] for nearest_nodes in search.layers]
     linked_chunks = query.reading.fetch(LinkedChunksRequest(nodes_by_layer))
-    for layer, (nearest_nodes, chunk_groups) in enumerate(zip(layers.nearest_nodes, linked_chunks, strict=True)):
+    for layer, (nearest_nodes, chunk_groups) in enumerate(zip(search.layers, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest_nodes, chunk_groups, strict=True):
             _, best_cosine = nearest_nodes[0]
             relative_cosine = max(0.0, cosine) / (best_cosine or 1.0)  # 0 cannot be a divisor

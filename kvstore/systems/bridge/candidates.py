@@ -3,7 +3,7 @@ of a document, or lower abstracts; a document's abstracts are a tree, whose *lea
 lower the *rank* of a mention, the more specific it is.
 
 In: the entities in a question, rarest first, and how many levels of abstracts to expand. Out: :class:`CandidatePool`,
-    chunks with the route to each and their cosines with the question. Abstracts and chunks are read in batches.
+chunks with the route to each and their cosines with the question. Abstracts and chunks are read in batches.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ parent and child entities, such as *tug* under *ship*; an entity can have severa
 edge (child, parent) at positions in their texts.
 
 In: normal forms of names. Out: :class:`RenderedRelations`, a sentence per forest node and the relations around it, each
-    with the position at which a document asserts it; and the chunks at those positions.
+with the position at which a document asserts it; and the chunks at those positions.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
 from ...structures.indexes.vector_search import find_nearest
 from ...structures.names.mentions import find_mentions
+from ...structures.ranking import select_highest
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, Vector, cosines
 from ...text.normalize import fold
@@ -220,18 +221,10 @@ class Units:
         else:
             ids = np.array([unit.id for units in self.list_chunk_units(chunks) for unit in units], np.uint64)
             scores = cosines(self.get_vectors(ids.tolist()), vector)
-        # Includes all units that tie with the last one.
-        candidates = _select_best(list(zip(ids.tolist(), scores.tolist(), strict=True)), count)
-
-        def get_sort_key(candidate: tuple[int, float]) -> tuple[float, str, int]:
-            """Return the sort key of a unit: descending score, ties by document key and position."""
-            id, score = candidate
-            return -score, *self._get_sort_key(id)
-
-        best_units = sorted(candidates, key=get_sort_key)[:count]
-        return np.array([id for id, _ in best_units], np.uint64), np.array(
-            [score for _, score in best_units], np.float32
-        )
+        scores_by_id = dict(zip(ids.tolist(), scores.tolist(), strict=True))
+        candidates = select_highest(scores_by_id, count)
+        best_ids = sorted(candidates, key=lambda id: (-scores_by_id[id], *self._get_sort_key(id)))[:count]
+        return np.array(best_ids, np.uint64), np.array([scores_by_id[id] for id in best_ids], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """Return, for each of these units, the entities in it or in its document's title, ascending."""
@@ -382,17 +375,6 @@ def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
     """True if a span (start, end) is within one of ``spans``."""
     span_start, span_end = span
     return any(start <= span_start and span_end <= end for start, end in spans)
-
-
-def _select_best(scores: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
-    """Return the ``count`` (id, score) pairs with the highest scores, and all that tie with the last; unsorted.
-
-    A caller that breaks ties can then sort only these.
-    """
-    if len(scores) <= count:
-        return scores
-    min_score = sorted((score for _, score in scores), reverse=True)[count - 1]
-    return [(id, score) for id, score in scores if score >= min_score]
 
 
 class _UnitsPart:

@@ -8,8 +8,8 @@ topic-sensitive walk (Haveliwala 2002, "Topic-Sensitive PageRank"; a biased walk
 because the names in a chunk do not depend on the question.
 
 In: a query and its parts. Out: factors for chunks, or None if the rest of the question cannot distinguish chunks. That
-    happens if the question has no names, or too few words outside its names ("X's husband"), or if the user supplied
-    the vector of the whole question.
+happens if the question has no names, or too few words outside its names ("X's husband"), or if the user supplied the
+vector of the whole question.
 """
 
 from __future__ import annotations

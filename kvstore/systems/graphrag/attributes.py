@@ -19,7 +19,7 @@ from ...structures.clustering.affinity import FIXED_ONE, Edges, IntArray
 from ...structures.clustering.nearest_rows import find_near_rows
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from .entity_graph import EntityGraph
+from .entity_graph import EntityGraph, find_group_starts
 
 #: The number of vectors read, or pairs multiplied, at a time.
 _BATCH_SIZE = 8192
@@ -70,8 +70,7 @@ def compute_centroids(groups: IntArray, count: int, vectors: Matrix, masses: Int
     for first in range(0, len(order), _BATCH_SIZE):
         rows = order[first : first + _BATCH_SIZE]
         row_groups = groups[rows]
-        # The first row of each group; a group can continue in the next batch.
-        starts = np.flatnonzero(np.concatenate(([True], row_groups[1:] != row_groups[:-1])))
+        starts = find_group_starts(row_groups)  # a group can continue in the next batch
         weighted_vectors = vectors[rows] * masses[rows, None].astype(np.float64)
         sums[row_groups[starts]] += np.add.reduceat(weighted_vectors, starts)
     return normalize_rows(sums)

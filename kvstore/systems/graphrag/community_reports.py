@@ -32,6 +32,7 @@ from ...text.greedy_cover import SentenceWords, extract_sentence_words
 from ...text.sentences import split_sentences
 from ..descriptions.written_descriptions import iter_descriptions
 from .community_building import NO_COMMUNITY, CommunityTree
+from .entity_graph import NodeMentionReader
 
 MAX_SUMMARY_WORDS = 120
 #: The maximum number of member names in a title, and of strongest members considered for it.
@@ -207,7 +208,7 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
                 Finding(reader.get_entities(finding.nodes), finding.weight, finding.sentence.span)
                 for finding in findings
             ],
-            content_digest=_compute_material_digest(state, reader, names, sources),
+            content_digest=_compute_material_digest(state, names, sources),
         )
         yield community, report
 
@@ -229,16 +230,15 @@ def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
     return chunks_by_home
 
 
-def _compute_material_digest(
-    state: State, reader: _ChunkReader, names: Sequence[str], sources: Collection[StoredSpan]
-) -> bytes:
+def _compute_material_digest(state: State, names: Sequence[str], sources: Collection[StoredSpan]) -> bytes:
     """Return the digest of the texts that a model would write a report from: names, ``sources``, then descriptions.
 
     The descriptions are sentences that a model wrote about the entities with these ``names``, from the documents of the
     sources. A report that a model wrote is valid as long as this digest is the same.
     """
     descriptions = iter_descriptions(state, set(names), dict.fromkeys(span.document for span in sources))
-    texts = [*names, *map(reader.read_text, sources), *(sentence for _, sentence in descriptions)]
+    source_texts = read_slices(state.documents, [(span.document, span.start, span.end) for span in sources])
+    texts = [*names, *source_texts, *(sentence for _, sentence in descriptions)]
     digest = blake2b(_DIGEST_VERSION, digest_size=16)
     for text in map(str.encode, texts):
         digest.update(len(text).to_bytes(4, "big") + text)  # with its length, so that no two lists are confused
@@ -366,10 +366,8 @@ class _ChunkReader:
         self._state = state
         self._tree = tree
         self._display = load_display_entities(state)
-        graph = tree.graph
-        #: The index of the first mention of each chunk, then the number of mentions, which are sorted by chunk.
-        self._mention_starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
-        self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
+        self._mention_reader = NodeMentionReader(state, tree.graph, self._display)
+        self._nodes_by_entity = {entity: node for node, entity in enumerate(tree.graph.entities.tolist())}
         #: A cache: the format and the language of each document, which decide how it is split into sentences.
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
@@ -391,10 +389,6 @@ class _ChunkReader:
         record = self._state.chunks.get(chunk)
         return StoredSpan(record.document, chunk, record.start, record.end)
 
-    def read_text(self, span: StoredSpan) -> str:
-        """Return the text of a span."""
-        return self._state.documents.read_text_slice(span.document, span.start, span.end)
-
     def iter_sentences(self, chunk_index: int) -> Iterator[_CandidateSentence]:
         """Yield the sentences of a chunk as candidates for a report, with the graph nodes that each mentions.
 
@@ -404,7 +398,7 @@ class _ChunkReader:
         record = self._state.chunks.get(chunk)
         text = self._state.documents.read_text_slice(record.document, record.start, record.end)
         encoded_text = text.encode()
-        mentions = self._find_mentions(chunk_index, chunk)
+        mentions = self._mention_reader.list_mentions(chunk_index)
         for first, last in _iter_sentence_spans(text, *self._get_sentence_rules(record.document)):
             words = extract_sentence_words(format_summary_sentence(text[first:last]))
             if words.length < 2:
@@ -418,22 +412,6 @@ class _ChunkReader:
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = StoredSpan(record.document, chunk, record.start + start, record.start + end)
             yield _CandidateSentence(span, (chunk_index, start), words, node_ranges)
-
-    def _find_mentions(self, chunk_index: int, chunk: int) -> list[tuple[int, int, int]]:
-        """Return the mentions of graph nodes in a chunk as (node, start, end), in bytes from the start of the chunk.
-
-        ``chunk`` is the id of the chunk, and ``chunk_index`` its index among the chunks of the graph. A mention of an
-        alias counts for the entity that the alias refers to.
-        """
-        graph = self._tree.graph
-        first, stop = self._mention_starts[chunk_index : chunk_index + 2]
-        nodes_by_entity = {int(graph.entities[node]): node for node in graph.mention_nodes[first:stop].tolist()}
-        mentions = []
-        for entity, start, length in self._state.mentions.get_occurrences(chunk):
-            node = nodes_by_entity.get(self._display.resolve_entity(entity))
-            if node is not None:
-                mentions.append((node, start, start + length))
-        return mentions
 
     def _get_sentence_rules(self, document: int) -> tuple[str, str | None]:
         """Return the format (text or markdown) and the language (None: English) of a document; cached.

@@ -106,9 +106,7 @@ def build_mention_graph(state: State) -> EntityGraph:
     known_entities = set(np.unique(entities).tolist())
     names = [(key, entity) for key, entity in state.entities.iter_names() if entity in known_entities]  # sorted
     keys, node_entities = [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
-    # The node of an entity (an id) is its index in ``node_entities``, which are sorted by name.
-    entity_indexes = np.searchsorted(np.sort(node_entities), entities)
-    mention_nodes = np.argsort(node_entities)[entity_indexes]
+    mention_nodes = _find_nodes(entities, node_entities)
     order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable")  # by chunk, then node
     mention_chunks, mention_nodes, mention_bits = mention_chunks[order], mention_nodes[order], mention_bits[order]
     return EntityGraph(
@@ -121,6 +119,30 @@ def build_mention_graph(state: State) -> EntityGraph:
         mention_bits=mention_bits,
         edges=_sum_edges(len(keys), []),  # no edges
     )
+
+
+class NodeMentionReader:
+    """A reader of the positions at which chunks mention the nodes of a graph. Chunks are given by their index there."""
+
+    def __init__(self, state: State, graph: EntityGraph, display: DisplayEntities) -> None:
+        """Create a reader of the mentions in ``state``; ``display`` replaces an alias by the entity it refers to."""
+        self._state, self._graph, self._display = state, graph, display
+        #: The index of the first mention of each chunk, then the number of mentions, which are sorted by chunk.
+        self._starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
+
+    def list_mentions(self, chunk_index: int) -> list[tuple[int, int, int]]:
+        """Return the mentions of nodes in a chunk as (node, start, end), in bytes from the start of the chunk."""
+        graph = self._graph
+        first, stop = self._starts[chunk_index : chunk_index + 2]
+        if first == stop:
+            return []
+        nodes_by_entity = {int(graph.entities[node]): node for node in graph.mention_nodes[first:stop].tolist()}
+        mentions = []
+        for entity, start, length in self._state.mentions.get_occurrences(int(graph.chunks[chunk_index])):
+            node = nodes_by_entity.get(self._display.resolve_entity(entity))
+            if node is not None:
+                mentions.append((node, start, start + length))
+        return mentions
 
 
 def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], IntArray]:
@@ -165,7 +187,7 @@ def _merge_mentions(
     codes = mention_chunks << 32 | entities.astype(np.int64)
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
-    starts = _find_group_starts(codes)
+    starts = find_group_starts(codes)
     mention_bits = np.maximum.reduceat(mention_bits[order], starts)
     codes = codes[starts]
     mention_chunks, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
@@ -174,7 +196,7 @@ def _merge_mentions(
     return mention_chunks[is_node], entities[is_node], mention_bits[is_node]
 
 
-def _find_group_starts(sorted_numbers: IntArray) -> IntArray:
+def find_group_starts(sorted_numbers: IntArray) -> IntArray:
     """Return the index at which each group of equal numbers begins."""
     is_start = np.ones(len(sorted_numbers), np.bool_)
     is_start[1:] = sorted_numbers[1:] != sorted_numbers[:-1]
@@ -213,7 +235,7 @@ def _iter_groups_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degr
     number of chunks of each node. If a chunk has more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest are
     included.
     """
-    starts = _find_group_starts(mention_chunks)  # the first mention of each chunk
+    starts = find_group_starts(mention_chunks)  # the first mention of each chunk
     sizes = np.diff(starts, append=len(mention_chunks))
     is_long = sizes > _MAX_CHUNK_NODES
     rarest_nodes: list[IntArray] = []  # of each chunk with too many nodes

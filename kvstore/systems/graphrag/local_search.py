@@ -42,7 +42,7 @@ from ...retrieval.lexical_search import (
 )
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import EntityKeyRequest, recognize_entities
-from ...structures.ranking import Ranking, append_tails, best, scale_to_best
+from ...structures.ranking import Ranking, append_tails, best, scale_to_best, select_highest
 from ...text.words import count_text_tokens
 from ..descriptions.written_descriptions import EntityDescriptionsRequest
 from .community_index import COMMUNITIES
@@ -199,7 +199,7 @@ def find_near_entities(
     the chunk's score relative to the best. Entities in ``excluded_entities`` are skipped.
     """
     scores = _score_entities(query, rankings, excluded_entities)
-    candidates = _select_highest(scores, limit)
+    candidates = select_highest(scores, limit)
     if not candidates:
         return []
     keys = query.reading.fetch(EntityKeyRequest(candidates))
@@ -242,15 +242,6 @@ def _iter_own_mentions(query: Query, neighborhood: ChunkNeighborhood) -> Iterato
     mentions = list(zip(rows.entities.tolist(), rarities.tolist(), is_in_own_text.tolist(), strict=True))
     for start, stop in pairwise(rows.bounds.tolist()):  # the range of the mentions of a chunk
         yield [(entity, rarity) for entity, rarity, is_own in mentions[start:stop] if is_own]
-
-
-def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:
-    """Return the entities with the ``limit`` highest scores, and all that tie with the last of them."""
-    if limit <= 0:
-        return []
-    ordered_scores = sorted(scores.values(), reverse=True)
-    cutoff = ordered_scores[limit - 1] if limit <= len(ordered_scores) else -math.inf
-    return [entity for entity, score in scores.items() if score >= cutoff]
 
 
 def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:

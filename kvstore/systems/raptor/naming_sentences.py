@@ -21,7 +21,7 @@ from ...structures.clustering.affinity import IntArray
 from ...structures.display_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from ..graphrag.entity_graph import MIN_NODE_CHUNKS, build_mention_graph
+from ..graphrag.entity_graph import MIN_NODE_CHUNKS, NodeMentionReader, build_mention_graph
 from .ordered_chunks import EntitySentences, OrderedChunks
 from .topic_building import compute_centroid
 
@@ -37,27 +37,19 @@ class EntityMentions:
     rows: IntArray
 
     @staticmethod
-    def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Read the positions at which the chunks mention the nodes of the entity graph: entities in several chunks.
+    def from_state(state: State) -> EntityMentions:
+        """Read the positions at which chunks mention the nodes of the entity graph: entities in several chunks.
 
         A mention of an alias counts for the entity that the alias refers to.
         """
         graph = build_mention_graph(state)
-        display = load_display_entities(state)
-        entities = graph.entities.tolist()
-        # The graph has the entities (nodes) of each chunk, but not the positions of the mentions, which are read here.
-        # Its chunks are in the same order as ``chunks``: by document key and ordinal.
-        node_starts = graph.mention_chunks.searchsorted(range(len(chunks) + 1)).tolist()
+        mention_reader = NodeMentionReader(state, graph, load_display_entities(state))
         starts, rows = array("q", [0]), array("q")
-        for chunk_index, chunk in enumerate(chunks.ids.tolist()):
-            chunk_nodes = graph.mention_nodes[node_starts[chunk_index] : node_starts[chunk_index + 1]].tolist()
-            nodes_by_entity = {entities[node]: node for node in chunk_nodes}
-            occurrences = state.mentions.get_occurrences(chunk) if nodes_by_entity else ()
-            for entity, start, _ in occurrences:
-                node = nodes_by_entity.get(display.resolve_entity(entity))
-                if node is not None:
-                    rows.extend((node, start))
+        for chunk_index in range(len(graph.chunks)):  # in order of document keys and ordinals
+            for node, start, _ in mention_reader.list_mentions(chunk_index):
+                rows.extend((node, start))
             starts.append(len(rows) // 2)
+        entities = graph.entities.tolist()
         return EntityMentions(entities, np.frombuffer(starts, np.int64), np.frombuffer(rows, np.int64).reshape(-1, 2))
 
 

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ...arguments import format_count
 from ...retrieval.cover import (
     CoverSentence,
     build_composed_hit,
@@ -172,7 +173,7 @@ class _DocumentOverview:
                 ]
                 if part_sentences:
                     chunk_range = f"chunk {first}" if first == last else f"chunks {first} to {last}"
-                    path = f"{_format_sentence_count(part_sentences)} of {chunk_range}"
+                    path = f"{format_count(len(part_sentences), 'sentence')} of {chunk_range}"
                     yield _build_hit(part_sentences, positions, path, heading, record.title)
 
 
@@ -217,15 +218,9 @@ class _TopicOverview:
         for topic, topic_sentences in sentences_by_topic.items():  # in order of the first sentence of each
             title = None if topic is None else titles[topic]
             num_documents = len({sentence.document for sentence in topic_sentences})
-            document_count = f"{num_documents} document{'' if num_documents == 1 else 's'}"
-            path = f"{_format_sentence_count(topic_sentences)} of {document_count}"
+            path = f"{format_count(len(topic_sentences), 'sentence')} of {format_count(num_documents, 'document')}"
             path += f" on {title or 'other subjects'}"
             yield _build_hit(topic_sentences, positions, path, heading="", title=title)
-
-
-def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:
-    """Return the number of sentences as text: "1 sentence" or "2 sentences"."""
-    return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}"
 
 
 def _build_hit(

@@ -77,7 +77,7 @@ class TopicIndex(GenerationIndex[Topics]):
         with states() as state:
             counters = state.counters
             chunks, vectors = OrderedChunks.from_state(state)
-            mentions = EntityMentions.from_state(state, chunks) if has_related_tree else None
+            mentions = EntityMentions.from_state(state) if has_related_tree else None
             open_indexes = state.open_indexes
         if open_indexes is not None:  # None: a state without an open store
             open_indexes.environment.release_pages()  # reading all chunks brought the file into memory

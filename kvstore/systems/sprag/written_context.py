@@ -3,7 +3,7 @@ AutoContext). A *passage* is the beginning of a document or section, as a prompt
 what was written about its document and its section.
 
 In: the beginning of a document, and of each section that has chunks. On disk: table ``context_texts``. Out: for each
-    chunk the lines of context about its document and section.
+chunk the lines of context about its document and section.
 """
 
 from __future__ import annotations
