@@ -143,6 +143,38 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
             assert environment.verify() == []
 
 
+def test_two_directories_that_link_to_one_data_file_share_their_locks(tmp_path: Path) -> None:
+    """With locks of their own, their writers overwrote each other's pages."""
+    path, linked = tmp_path / "store", tmp_path / "linked"
+    with Environment.open(path) as environment:
+        put_record(environment, b"first")
+    linked.mkdir()
+    (linked / "data.mdb").symlink_to("../store/data.mdb")
+    with start_python(WRITER, path) as writer:
+        assert read_line(writer) == "open"
+        send_line(writer, "second")
+        assert read_line(writer) == "in second"
+        with Environment.open(linked) as environment:
+            with pytest.raises(LockTimeoutError, match=f"process {writer.pid}"):
+                environment.write(0.1)
+            with environment.snapshot() as snapshot:
+                send_line(writer)
+                assert read_line(writer) == "done"
+                for number in range(20):  # would reuse the pages of the snapshot if the writer did not know of it
+                    send_line(writer, f"later {number}")
+                    read_line(writer)
+                    send_line(writer)
+                    assert read_line(writer) == "done"
+                assert [bytes(key) for key, _ in snapshot.scan("a")] == [b"first"]
+            put_record(environment, b"third")
+            assert environment.verify() == []
+    with Environment.open(linked) as environment:
+        environment.compact()
+        assert len(list_keys(environment)) == 23
+    assert [file.name for file in linked.iterdir()] == ["data.mdb"]
+    assert (linked / "data.mdb").is_symlink()
+
+
 def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with start_python(WRITER, path) as first_writer, start_python(WRITER, path) as second_writer:

@@ -268,6 +268,20 @@ def test_opening_a_path_that_is_not_a_store(tmp_path: Path) -> None:
     assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["data.mdb"], "nothing of ours is left there"
 
 
+@pytest.mark.parametrize("name", ["link", "link/data.mdb"])
+def test_a_link_to_a_missing_store_is_reported_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    """The store may be on a disk that is not mounted."""
+    link = tmp_path / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "missing")
+    for options in ({"embedder": "hashing"}, {"create": False}, {"readonly": True}):
+        with pytest.raises(errors.StoreNotFoundError, match=r"a symbolic link to .*missing, which does not exist"):
+            kvstore.open(tmp_path / "link", **options)
+    assert link.is_symlink()
+    assert not (tmp_path / "missing").exists()
+    assert [file.name for file in link.parent.iterdir()] == [link.name]
+
+
 def test_a_path_that_cannot_be_accessed(tmp_path: Path) -> None:
     """A link to itself stands for every path that the system refuses, such as one in a folder without permission."""
     loop = tmp_path / "loop"

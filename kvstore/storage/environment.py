@@ -35,6 +35,7 @@ from .location import (
     get_file_size,
     is_creation_needed,
     make_directory,
+    resolve_data_link,
 )
 from .locks import WriterLock, get_file_identity, release_lock
 from .mapped_pages import PageTransaction
@@ -125,6 +126,7 @@ class Environment(ClosedOnExit, OpenFile):
         is_missing = is_creation_needed(directory, create=create)
         if not is_missing:
             _require_not_open(path)
+            directory = resolve_data_link(directory)
         size = compute_map_size(map_size, max_bytes, 0 if is_missing else get_file_size(directory / DATA_FILE))
         if is_missing:
             make_directory(directory)

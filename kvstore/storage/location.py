@@ -39,13 +39,20 @@ _LMDB_MAGIC = struct.pack("=I", 0xBEEFC0DE)
 def is_creation_needed(path: Path, *, create: bool) -> bool:
     """Return True if ``path`` must be created, False if it holds a store already.
 
-    Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing. Raises
-    NotAStoreError if there is something else, and CorruptionError if the data file is shorter than its meta pages.
-    Raises InputError if the data file or directory may not be read, if ``path`` is ``:memory:``, and the errors of
-    :func:`require_utf8_path` and :func:`require_accessible`.
+    Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing, or if the
+    directory or its data file is a symbolic link to a missing file. Raises NotAStoreError if there is something else,
+    and CorruptionError if the data file is shorter than its meta pages. Raises InputError if the data file or directory
+    may not be read, if ``path`` is ``:memory:``, and the errors of :func:`require_utf8_path` and
+    :func:`require_accessible`.
     """
     require_utf8_path(path)
     require_accessible(path / DATA_FILE)
+    for link in (path, path / DATA_FILE):
+        if link.is_symlink() and not link.exists():
+            raise StoreNotFoundError(
+                f"{link}: a symbolic link to {os.readlink(link)}, which does not exist; check whether its disk is "
+                "mounted, or remove the link"
+            )
     if not path.exists():
         if not create:
             raise StoreNotFoundError(
@@ -78,6 +85,17 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
             "kvstore.open()"
         )
     return True
+
+
+def resolve_data_link(path: Path) -> Path:
+    """Return the directory of the store at ``path``: another one if the data file is a symbolic link to its data file.
+
+    All processes then use the same lock files, whichever directory they open. Otherwise, two of them could write at the
+    same time, and damage the file.
+    """
+    data_path = path / DATA_FILE
+    target = data_path.resolve()
+    return target.parent if data_path.is_symlink() and target.name == DATA_FILE else path
 
 
 def _require_data_file(data_path: Path) -> None:
