@@ -1,12 +1,11 @@
 """Verdicts: yes or no, the answer to a question that asks for it, if one sentence settles it beyond doubt. A *term* is
-the stem of a content word. A *clause* is a part of the sentence between commas or words such as "but". A *limit* is a
-number after words such as "up to".
+the stem of a content word. A *clause* is a part of the sentence between commas or words such as "but".
 
 In: the question, the sentence that answers it, and its context: the title and heading above it. Out: ``yes``, ``no``,
 or None, which most questions get. There is a verdict only if the sentence with its context has every content word in
 the question. Then these rules apply in order:
 
-- Another number with the same unit is a no, unless one of the two is a limit: then the limit decides.
+- Another number with the same unit is a no, unless one of the two is a limit ("up to 3 days").
 - A negation (*not*, *no*, *never*) directly before words from the question is a no, and so is *forbidden* if the
   question asks for permission.
 - A sentence without a negation or a restriction (*only*, *unless*, *if*), with the names in the same order, is a yes.
@@ -19,30 +18,16 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from ..text.name_words import MONTHS
-from ..text.number_words import NUMBERS
 from ..text.patterns import compile_lazily
 from ..text.words import WORD_PATTERN, list_content_terms
+from .answer_reader.quantities import WEEKDAY, find_quantities
 from .answer_span import Verdict
 
-_NUMBER_WORDS = {word: float(number) for word, number in NUMBERS.items() if number <= 12}
-_CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound"}
-_NUMBER_PATTERN = compile_lazily(
-    r"(?P<currency>[€$£])? ?\b(?P<number>\d[\d,]*(?:\.\d+)?|"
-    + "|".join(_NUMBER_WORDS)
-    + r")\b(?:[ -]?(?P<unit>%|[^\W\d]+))?",
-    re.IGNORECASE,
-)
-_UPPER_LIMIT_PATTERN = compile_lazily(
-    r"(?:\b(?:up to|at most|exceed|no more than|not more than|within|maximum of)"
-    r"|\b(?:no|not)\b[^.;]* (?:longer|more|larger|higher) than)\W*\Z",
-    re.IGNORECASE,
-)
 _COMPARISON_PATTERN = compile_lazily(
     r"\b(?P<words>\w+er than|(?:more|less) than|over|under|above|below|at least|at most|up to|before|after|until|within"
     r"|from|between|about|around|almost|nearly|than|exceed)\W*\Z",
     re.IGNORECASE,
 )
-_YEAR_RANGE_PATTERN = compile_lazily(r"\bfrom (1\d\d\d|20\d\d) (?:to|until) (1\d\d\d|20\d\d)\b", re.IGNORECASE)
 _MONTH_RANGE_PATTERN = compile_lazily(rf"\bfrom ({'|'.join(MONTHS)}) to ({'|'.join(MONTHS)})\b", re.IGNORECASE)
 _MONTH_PATTERN = compile_lazily(rf"\b(?:in|on|of|since|until) ({'|'.join(MONTHS)})\b", re.IGNORECASE)
 _SEASON_OR_DAY_PATTERN = compile_lazily(
@@ -77,15 +62,11 @@ _MAX_DISTANCE = 5
 
 
 class _ComparedQuantity(NamedTuple):
-    """A number with the word after it as its unit, and the words before it that compare it ("more than"), if any.
-
-    ``is_limit`` is True if it is an upper limit, such as that of "up to 3 days".
-    """
+    """The value of a quantity with its unit, and the words before it that compare it ("more than"), if any."""
 
     value: float
     unit: str
     comparison: str
-    is_limit: bool
 
 
 def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[str], str]) -> Verdict | None:
@@ -139,7 +120,9 @@ def _find_shared_terms(
     Returns an empty set if a term is neither in the sentence nor in ``context``, its title and heading. The words in
     ``optional_terms`` can be missing.
     """
-    terms = set(list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem))  # numbers are compared separately
+    for quantity in reversed(list(find_quantities(question))):  # quantities are compared separately
+        question = f"{question[: quantity.start]} {question[quantity.unit_end :]}"
+    terms = set(list_content_terms(question, stem))
     terms.difference_update(list_content_terms(optional_terms, stem))
     shared_terms = terms & set(list_content_terms(sentence, stem))
     missing_terms = terms - shared_terms - set(list_content_terms(context, stem))
@@ -188,56 +171,37 @@ def _is_as_strict(question: str, sentence: str) -> bool:
     return bool(is_as_universal and is_as_obligatory and not missing_words)
 
 
-def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal["equal"] | None:
-    """Compare each number of a question with the number of the sentence that has the same unit.
+def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Literal["no", "equal"] | None:
+    """Compare each quantity of a question with the quantity of the sentence that has the same unit.
 
-    Return ``equal`` if all are equal or there are none, so that other rules decide; yes or no if the numbers decide;
-    and None if they cannot be compared. A year equals a range of years that contains it. If the question
-    ``asks_permission``, a number up to an upper limit in the sentence is a yes, and a larger one is a no.
+    Return ``equal`` if all are equal or there are none, so that other rules decide; ``no`` if one is different; and
+    None if they cannot be compared. A limit ("up to 3 days") is compared only with the same limit, and in a question
+    that ``asks_permission``, every number can be one.
     """
     quantities = _find_quantities(sentence)
-    years = _YEAR_RANGE_PATTERN.search(sentence)
-    verdict: Verdict | Literal["equal"] = "equal"
+    verdict: Literal["no", "equal"] = "equal"
     for quantity in _find_quantities(question):
         same_unit = [other for other in quantities if other.unit == quantity.unit]
-        value_and_comparison = (quantity.value, quantity.comparison)
-        if any((other.value, other.comparison) == value_and_comparison for other in same_unit):
+        if quantity in same_unit:
             continue
-        if quantity.comparison:
+        has_limit = asks_permission or any(other.comparison for other in (quantity, *same_unit))
+        if has_limit or len(same_unit) != 1:
             return None
-        if quantity.unit == "year" and years is not None:
-            first_year, last_year = map(int, years.groups())
-            if not first_year <= quantity.value <= last_year:
-                verdict = "no"
-        elif len(same_unit) != 1:
-            return None
-        else:
-            (other,) = same_unit
-            if other.is_limit and asks_permission:
-                verdict = "yes" if quantity.value <= other.value else "no"
-            elif other.comparison or asks_permission:
-                return None
-            else:
-                verdict = "no"
+        verdict = "no"
     return verdict
 
 
 def _find_quantities(text: str) -> list[_ComparedQuantity]:
-    """Return the numbers of a text in order, each with its unit and the comparison before it ("more than", "up to").
+    """Return the numbers, dates and times of a text in order, each with the comparison before it ("more than").
 
-    A number from 1000 to 2099 without a currency is a year.
+    Weekdays and months are omitted, see :func:`_has_all_calendar_words`.
     """
     quantities = []
-    for match in _NUMBER_PATTERN.finditer(text):
-        number, unit = match["number"].lower(), (match["unit"] or "").lower().rstrip("s")
-        value = _NUMBER_WORDS.get(number) or float(number.replace(",", ""))
-        if match["currency"]:
-            unit = _CURRENCIES[match["currency"]]
-        elif re.fullmatch(r"1\d\d\d|20\d\d", number) and unit not in _CURRENCIES.values():
-            unit = "year"
-        comparison = _COMPARISON_PATTERN.search(text[: match.start()])
-        is_limit = _UPPER_LIMIT_PATTERN.search(text[: match.start()]) is not None
-        quantities.append(_ComparedQuantity(value, unit, comparison["words"].lower() if comparison else "", is_limit))
+    for quantity in find_quantities(text):
+        if quantity.unit != WEEKDAY and quantity.value == quantity.last:
+            comparison = _COMPARISON_PATTERN.search(text[: quantity.start])
+            words = comparison["words"].lower() if comparison else ""
+            quantities.append(_ComparedQuantity(quantity.value, quantity.unit, words))
     return quantities
 
 

@@ -11,11 +11,14 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable
+from itertools import chain
 
 from ..structures.state import State
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
+from .lexical_search import count_chunks_with_words
 
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
 #: The linking elements: letters that can join the parts of a compound.
@@ -63,23 +66,38 @@ def _find_compound(noun: str, other_nouns: list[str], state: State, stem: Callab
 
 
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
-    """Return a compound with a hyphen between its modifier and its head, such as *Bücherei-Ausweis*.
+    """Return a compound with a hyphen between its modifier and its head, such as *Bücherei-Ausweis*, or None.
 
-    Return None if no chunk contains the head. A division whose modifier also occurs in chunks is preferred, and then
-    the longest head. Without a known modifier, a short head is ignored, because it is likely the end of another word.
+    Without a known modifier, a short head is ignored, because it is likely the end of another word.
     """
-    divisions = [(noun[:end], noun[end:]) for end in range(MIN_PART, len(noun) - MIN_PART + 1)]
-    modifier_terms = {
-        modifier: [stem(fold_text(form)) for form in iter_modifier_forms(modifier, _LINKS)] for modifier, _ in divisions
+    parts = divide_compound(noun, state, stem, min_lone_head=_MIN_LONE_HEAD)
+    return None if parts is None else f"{parts[0]}-{parts[1].capitalize()}"
+
+
+def divide_compound(
+    word: str, state: State, stem: Callable[[str], str], min_lone_head: float = math.inf
+) -> tuple[str, str] | None:
+    """Return the modifier and the head of a compound, or None if no chunk contains them.
+
+    The modifier can be unknown if the head has at least ``min_lone_head`` letters. A division with a known modifier is
+    preferred, and then the longest head. A linking element at the end of the modifier can be missing in chunks.
+    """
+    divisions = [(word[:end], word[end:]) for end in range(MIN_PART, len(word) - MIN_PART + 1)]
+    modifier_forms = {
+        modifier: [
+            fold_text(modifier.removesuffix(link))
+            for link in _LINKS
+            if modifier.endswith(link) and len(modifier) - len(link) >= MIN_PART
+        ]
+        for modifier, _ in divisions
     }
-    head_terms = {head: stem(fold_text(head)) for _, head in divisions}
-    terms = [*head_terms.values(), *(term for forms in modifier_terms.values() for term in forms)]
-    counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
-    known_divisions: list[tuple[bool, int, str]] = []  # the best one is the greatest
+    words = [*(fold_text(head) for _, head in divisions), *chain.from_iterable(modifier_forms.values())]
+    counts = count_chunks_with_words(words, state, stem)
+    known_divisions: list[tuple[bool, int, tuple[str, str]]] = []  # the best one is the greatest
     for modifier, head in divisions:
-        is_modifier_known = any(counts[term] for term in modifier_terms[modifier])
-        if counts[head_terms[head]] and (is_modifier_known or len(head) >= _MIN_LONE_HEAD):
-            known_divisions.append((is_modifier_known, len(head), f"{modifier}-{head.capitalize()}"))
+        is_modifier_known = any(counts[form] for form in modifier_forms[modifier])
+        if counts[fold_text(head)] and (is_modifier_known or len(head) >= min_lone_head):
+            known_divisions.append((is_modifier_known, len(head), (modifier, head)))
     _, _, best_division = max(known_divisions, default=(False, 0, None))
     return best_division
 
@@ -102,14 +120,3 @@ def _find_longer_compound(noun: str, state: State, stem: Callable[[str], str]) -
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
     compounds = [compound for compound, terms in head_terms.items() if any(counts[term] for term in terms)]
     return max(compounds, key=lambda compound: (counts[compound], compound), default=None)
-
-
-def iter_modifier_forms(modifier: str, links: Iterable[str]) -> Iterator[str]:
-    """Yield the forms that the modifier of a compound can have as a word of its own: *Kündigung* for *Kündigungs*.
-
-    Each of the ``links`` (linking elements such as *s* or *en*) at its end is removed. The empty link yields the
-    modifier as written.
-    """
-    for link in links:
-        if modifier.endswith(link) and len(modifier) - len(link) >= MIN_PART:
-            yield modifier.removesuffix(link)

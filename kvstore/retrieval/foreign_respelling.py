@@ -29,8 +29,9 @@ from ..text.function_words import FUNCTION_WORDS_BY_LANGUAGE
 from ..text.languages import capitalizes_nouns
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
-from .compounds import MIN_PART, iter_modifier_forms
+from .compounds import MIN_PART, divide_compound
 from .lexical_search import count_chunks_with_words
+from .respelling import list_similar_words
 
 #: Words, without identifiers or parts of paths.
 _WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{3,}(?![\w/@=-]|\.\w)")
@@ -63,9 +64,8 @@ _ENDINGS = {
     "danish": (("e", "en"), ("e", "et"), ("", "et"), ("", "en")),
     "norwegian": (("e", "en"), ("e", "et"), ("", "et"), ("", "en"), ("e", "a")),
 }  # fmt: skip
-#: Languages that write compounds as one word, and the letters that can join the parts.
+#: Languages that write compounds as one word.
 _COMPOUNDING_LANGUAGES = frozenset(("swedish", "danish", "norwegian", "dutch", "german"))
-_LINKS = ("", "s", "e", "en", "er")
 #: Endings of German verb forms, longest first, each with the ending of the participle, and the minimum length of the
 #: rest. The participle of other forms, such as *bietet* and *bieten*, would often have the stem of a noun (*Gebiet*).
 _VERB_ENDINGS = {"eten": "et", "ete": "et", "ten": "", "te": "t", "en": "t", "et": "", "e": "t", "t": "t"}
@@ -90,9 +90,7 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
     for word, folded in folded_words.items():
         if counts[folded]:
             continue
-        corrections = [
-            correction for correction in list_corrections(folded) if _is_likely_correction(folded, correction, stem)
-        ]
+        corrections = _list_corrections(folded, stem)
         if not word.islower():
             correction = _find_most_frequent(
                 [noun for noun in corrections if _is_likely_noun(folded, noun, stem)], state, stem
@@ -100,9 +98,10 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
             if correction is not None:
                 replacements[word] = correction.capitalize()
             continue
+        parts = divide_compound(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else None
         candidate_lists = (  # the first with a known word wins
             _list_forms(folded, language),
-            _divide_compound(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else (),
+            ["-".join(parts)] if parts is not None else (),
             corrections,
         )
         for candidates in candidate_lists:
@@ -142,19 +141,29 @@ def _find_most_frequent(candidates: Iterable[str], state: State, stem: Callable[
     return None if best is None or not counts.get(best, 1) else best
 
 
-def _is_likely_correction(word: str, correction: str, stem: Callable[[str], str]) -> bool:
-    """True if the stem of a correction is long enough for the kind of typing error that it corrects.
+def _list_corrections(word: str, stem: Callable[[str], str]) -> list[str]:
+    """Return the words that differ from a word by one typing error after the first letter, and can be meant.
 
-    A short stem occurs in chunks by chance: the Dutch correction *leedingen* would be a form of *leden*.
+    The word and the stem of the correction must be long enough for the kind of error. A short stem occurs in chunks by
+    chance: the Dutch correction *leedingen* would be a form of *leden*. A word in neither ASCII nor Cyrillic letters
+    has no corrections.
     """
-    if sorted(word) == sorted(correction):
-        min_length = _MIN_SWAPPED_STEM
-    elif len(word) != len(correction):
-        min_length = _MIN_ADDED_STEM
-    else:
-        differences = [pair for pair in zip(word, correction, strict=True) if pair[0] != pair[1]]
-        min_length = _MIN_OTHER_VOWEL_STEM if _VOWELS.issuperset(*differences) else _MIN_WRONG_STEM
-    return len(stem(correction)) >= min_length
+    is_cyrillic = re.search("[а-я]", word) is not None
+    if len(word) < _MIN_SWAPPED or not (is_cyrillic or word.isascii()):
+        return []
+    corrections = []
+    for correction in list_similar_words(word, _CYRILLIC_LETTERS if is_cyrillic else ascii_lowercase):
+        if sorted(word) == sorted(correction):
+            min_length, min_stem = _MIN_SWAPPED, _MIN_SWAPPED_STEM
+        elif len(word) != len(correction):
+            min_length, min_stem = _MIN_CORRECTED, _MIN_ADDED_STEM
+        elif _VOWELS.issuperset(*(pair for pair in zip(word, correction, strict=True) if pair[0] != pair[1])):
+            min_length, min_stem = _MIN_OTHER_VOWEL, _MIN_OTHER_VOWEL_STEM
+        else:
+            min_length, min_stem = _MIN_CORRECTED, _MIN_WRONG_STEM
+        if len(word) >= min_length and len(stem(correction)) >= min_stem:
+            corrections.append(correction)
+    return corrections
 
 
 @lru_cache(maxsize=1024)
@@ -192,53 +201,3 @@ def _list_verb_forms(word: str) -> list[str]:
             base = word.removesuffix(ending)
             return [f"ge{base}{participle_ending}"] if participle_ending and len(base) >= _MIN_VERB_BASE else []
     return []
-
-
-def _divide_compound(word: str, state: State, stem: Callable[[str], str]) -> list[str]:
-    """Return the compound ``word`` with a hyphen between its parts, as the only element of a list.
-
-    The list is empty if there is no division into two parts that occur in chunks. If there are several, the division
-    with the longest last part (head) is returned.
-    """
-    divisions = [(word[:end], word[end:]) for end in range(MIN_PART, len(word) - MIN_PART + 1)]
-    modifier_forms = {modifier: list(iter_modifier_forms(modifier, _LINKS)) for modifier, _ in divisions}
-    parts = [*(head for _, head in divisions), *(form for forms in modifier_forms.values() for form in forms)]
-    counts = count_chunks_with_words(parts, state, stem)
-    for modifier, head in divisions:
-        if counts[head] and any(counts[form] for form in modifier_forms[modifier]):
-            return [f"{modifier}-{head}"]
-    return []
-
-
-@lru_cache(maxsize=1024)
-def list_corrections(word: str) -> list[str]:
-    """Return the words that differ from a word by one typing error after the first letter. Cached.
-
-    The longer the word, the more kinds of errors are tried. A word of fewer than ``_MIN_SWAPPED`` letters, or in
-    neither ASCII nor Cyrillic letters, has no corrections.
-
-    >>> list_corrections("rekotr"), "estacionamento" in list_corrections("estacionamneto")
-    (['rkeotr', 'reoktr', 'rektor', 'rekort'], True)
-    """
-    if re.search("[а-я]", word):
-        letters = _CYRILLIC_LETTERS
-    elif word.isascii():
-        letters = ascii_lowercase
-    else:
-        return []  # another script
-    if len(word) < _MIN_SWAPPED:
-        return []
-    candidates: dict[str, None] = {}
-    for index in range(1, len(word)):
-        prefix, letter, suffix = word[:index], word[index], word[index + 1 :]
-        if suffix:
-            candidates[prefix + suffix[0] + letter + suffix[1:]] = None  # two letters in the wrong order
-            if letter in _VOWELS and len(word) >= _MIN_OTHER_VOWEL:  # a wrong vowel
-                candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in letters if other in _VOWELS)
-            if len(word) >= _MIN_CORRECTED:  # a wrong letter, and an added one
-                candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in letters)
-                candidates[prefix + suffix] = None
-        if len(word) >= _MIN_CORRECTED:  # a missing letter
-            candidates |= dict.fromkeys(f"{prefix}{other}{letter}{suffix}" for other in letters)
-    candidates.pop(word, None)
-    return list(candidates)

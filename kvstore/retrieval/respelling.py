@@ -34,8 +34,8 @@ from ..text.everyday_words import is_everyday
 from ..text.languages import detect_question_language, get_main_language, open_question_stemmer
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, MULTILINGUAL, WORD_PATTERN, is_unspaced, list_stemmed_languages
-from .english_vocabulary import is_english, load_english_vocabulary
 from .lexical_search import count_chunks_with_words
+from .word_forms import find_abbreviation_replacements, find_form_replacements, is_english, load_english_vocabulary
 
 #: Words that may be replaced. Capitalized words are excluded: they may be names, which have one spelling.
 _SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{4,}(?![^\W_])")
@@ -109,14 +109,13 @@ def _respell_words(
         replacements = _find_foreign_replacements(question, state, stem, stemmer)
         replaced_question = WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
         return replaced_question, list(replacements.items())
-    from .word_forms import find_abbreviation_replacements, find_form_replacements
-
     all_replacements: list[tuple[str, str]] = []
     for find_replacements in (
         _find_contractions,
         _find_question_word,
         find_form_replacements,
-        _find_respellings,
+        _find_spellings,
+        _find_corrections,
         find_abbreviation_replacements,
     ):
         replacements = find_replacements(question, state, stem)
@@ -169,11 +168,6 @@ def _has_typing_error(word: str, meant_word: str) -> bool:
         swaps = (f"{word[:index]}{word[index + 1]}{word[index]}{word[index + 2 :]}" for index in range(len(word) - 1))
         return word != meant_word and meant_word in swaps
     return any(f"{longer[:index]}{longer[index + 1 :]}" == shorter for index in range(len(longer)))
-
-
-def _find_respellings(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map the unknown words of an English question to their corrections or other spellings; omit words with neither."""
-    return _find_corrections(question, state, stem) | _find_spellings(question, state, stem)
 
 
 def _find_foreign_replacements(question: str, state: State, stem: Callable[[str], str], stemmer: str) -> dict[str, str]:
@@ -256,19 +250,28 @@ def _list_candidates(word: str) -> list[str]:
     >>> _list_candidates("huose"), _list_candidates("houser")
     (['house'], [])
     """
-    candidates: dict[str, None] = {}
-    for index in range(1, len(word)):
-        prefix, letter, suffix = word[:index], word[index], word[index + 1 :]
-        candidates |= dict.fromkeys(f"{prefix}{other}{letter}{suffix}" for other in ascii_lowercase)  # a missing letter
-        if suffix:
-            candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in ascii_lowercase)  # a wrong letter
-            candidates[prefix + suffix] = None  # an added letter
-            candidates[prefix + suffix[0] + letter + suffix[1:]] = None  # two letters in the wrong order
     is_long = len(word) >= _MIN_LONG_WORD
     return [
         candidate
-        for candidate in candidates
+        for candidate in list_similar_words(word, ascii_lowercase)
         if len(candidate) >= _MIN_CORRECTION
         and (is_long or candidate in load_english_vocabulary())
         and candidate not in FUNCTION_WORDS
     ]
+
+
+def list_similar_words(word: str, letters: str) -> list[str]:
+    """Return the words that differ from a word by one typing error after its first letter, without the word itself.
+
+    ``letters`` are those of the alphabet. The last letter can only be a missing one in front of it.
+    """
+    candidates: dict[str, None] = {}
+    for index in range(1, len(word)):
+        prefix, letter, suffix = word[:index], word[index], word[index + 1 :]
+        candidates |= dict.fromkeys(f"{prefix}{other}{letter}{suffix}" for other in letters)  # a missing letter
+        if suffix:
+            candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in letters)  # a wrong letter
+            candidates[prefix + suffix] = None  # an added letter
+            candidates[prefix + suffix[0] + letter + suffix[1:]] = None  # two letters in the wrong order
+    candidates.pop(word, None)
+    return list(candidates)

@@ -19,18 +19,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from itertools import compress
 from typing import NamedTuple
 
 from ..structures.ranking import best
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
-from ..text.everyday_words import VERB, get_part_of_speech, iter_base_forms
+from ..text.everyday_words import VERB, get_part_of_speech, is_everyday, iter_base_forms
 from ..text.normalize import fold_text
 from ..text.number_words import NUMBER_PATTERN, NUMBERS, spell_number
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, find_technical_tokens, list_content_terms, list_terms
-from .english_vocabulary import is_english
 from .evidence import ChunkReadRequest
 from .lexical_search import Scores, compute_bm25_scores, count_chunks_with_words, find_best_by_words, read_term_weights
 
@@ -325,3 +325,21 @@ def _find_clipped_word(word: str, store_words: _StoreWords) -> str | None:
         return None
     match = store_words.find_match(terms[0], rf"\b{word}\w+")
     return None if match is None else match.group().lower()
+
+
+@lru_cache(maxsize=1 << 14)
+def is_english(word: str) -> bool:
+    """True if a word in lower case is known to be English. The result is cached.
+
+    Known words are function words, everyday words, frequent words, and forms of frequent words, such as plurals.
+    """
+    is_known = word in FUNCTION_WORDS or is_everyday(word)
+    return is_known or not load_english_vocabulary().isdisjoint(iter_base_forms(word))
+
+
+@cache
+def load_english_vocabulary() -> frozenset[str]:
+    """Return frequent words of English: the vocabulary of the default embedder, whose code is imported on first use."""
+    from ..models.packaged_embedder import load_vocabulary
+
+    return load_vocabulary()
