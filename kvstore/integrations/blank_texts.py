@@ -10,17 +10,15 @@ from typing import Any
 _MAX_SHOWN = 3
 
 
-def warn_blank_texts(keys: Sequence[str], total: int, noun: str) -> None:
-    """Warn that the documents with these keys were skipped because they have no text.
-
-    ``total`` is the number of all documents of the call, and ``noun`` names them in the warning. Without keys there is
-    no warning.
-    """
+def skip_blank_texts(rows: Sequence[dict[str, Any]], noun: str) -> list[dict[str, Any]]:
+    """Return the rows whose ``text`` is not blank, and warn about the others; ``noun`` names them in the warning."""
+    keys = [row["key"] for row in rows if not row["text"].strip()]
     if keys:
         num_more = len(keys) - _MAX_SHOWN
         key_list = ", ".join(map(repr, keys[:_MAX_SHOWN])) + (f" and {num_more:,} more" if num_more > 0 else "")
         # The warning names the line that called the adapter.
-        warnings.warn(f"{len(keys):,} of {total:,} {noun} have no text and were skipped: {key_list}", stacklevel=4)
+        warnings.warn(f"{len(keys):,} of {len(rows):,} {noun} have no text and were skipped: {key_list}", stacklevel=4)
+    return [row for row in rows if row["text"].strip()]
 
 
 def get_text_field(metadata: Mapping[str, Any], name: str) -> str | None:

@@ -19,7 +19,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from ..errors import ReaderError
 from .decoding import decode_text
 from .field_lines import MONTHS, format_entry
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
@@ -79,8 +78,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
             default_key = f"{origin.key}:{line_number}"
             own_key = entry.key or default_key
             yield _build_document(entry_type, own_key, fields, choose_other_key(own_key, default_key, used_keys))
-    if not has_entries:
-        raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
+    origin.require_content(has_entries, "has no entry (@article{...})")
 
 
 class _BibEntry:

@@ -63,8 +63,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         if entry_document is not None:
             has_documents = True
             yield entry_document
-    if not has_documents:
-        raise ReaderError(f"{origin.name}: has no appointment, task or note with text; there is nothing to store")
+    origin.require_content(has_documents, "has no appointment, task or note with text")
 
 
 def _build_document(

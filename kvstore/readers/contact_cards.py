@@ -48,8 +48,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         if card_document is not None:
             has_documents = True
             yield card_document
-    if not has_documents:
-        raise ReaderError(f"{origin.name}: has no address card with text; there is nothing to store")
+    origin.require_content(has_documents, "has no address card with text")
 
 
 def _build_document(card: Component, default_key: str) -> RawDocument | None:

@@ -55,8 +55,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         blocks = body.build_blocks()
         header_texts = list_header_texts(document)
         title = document.core_properties.title
-    if not blocks:
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(blocks)
     title = clean_property_title(title) or body.title
     known_text = " ".join(" ".join([title or "", *(block.text for block in blocks)]).casefold().split())
     blocks += [make_paragraph(text) for text in header_texts if text.casefold() not in known_text]

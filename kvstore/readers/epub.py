@@ -70,8 +70,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     missing_text = ", ".join(map(repr, book.missing_pages[:_MAX_MISSING_SHOWN]))
     if not blocks and missing_text:
         raise ReaderError(f"{origin.name}: is damaged: its pages are missing or cannot be read, such as {missing_text}")
-    if not blocks:
-        raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
+    origin.require_content(blocks, "has no text (a book of pictures?)")
     yield RawDocument(origin.key, title=title, text=text, meta=meta, format="markdown")
     detail = (
         f"is damaged: {len(book.missing_pages):,} of its pages are missing or cannot be read, such as {missing_text}; "

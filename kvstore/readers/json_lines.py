@@ -93,8 +93,7 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     """
     # Not decode_text: JSON allows raw line breaks such as U+2028 in strings, and \n would make it invalid.
     text = decode_file(stream.read(), origin.name, options.encoding)
-    if not text or text.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    origin.require_content(text, "is empty")
     path = PurePosixPath(origin.name)
     if _LOCK_FILE_PATTERN.fullmatch(path.name):
         yield SkippedPart(origin.name, "lock file")

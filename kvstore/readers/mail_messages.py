@@ -85,8 +85,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     Raises ReaderError if the file is empty or does not begin with a line ``From …``, which precedes each message.
     """
     first_line = stream.readline(_MAX_FIRST_LINE_BYTES)
-    if not first_line.removeprefix(BOM_UTF8).strip():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    origin.require_content(first_line.removeprefix(BOM_UTF8), "is empty")
     if _FROM_LINE_PATTERN.match(first_line) is None:
         raise ReaderError(f"{origin.name}: is not an mbox file (it does not begin with a line 'From ')")
     for number, (num_bytes, message_bytes) in enumerate(_split_mbox(stream), 1):

@@ -55,8 +55,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not blocks and page.included_page:
         yield SkippedPart(origin.name, "pages that only refer to others")
         return
-    if not blocks:
-        raise ReaderError(f"{origin.name}: has no text (only macros); there is nothing to store")
+    origin.require_content(blocks, "has no text (only macros)")
     if page.heading:
         blocks = [make_heading(1, page.heading), *blocks]
     title, text = page.build_title(), join_blocks(blocks) + "\n"
@@ -204,12 +203,8 @@ class _ManPageConverter(ManualBlocks):
 
         All open lists and indentations end. Without arguments, the next line is the title.
         """
-        self._finish_code()
-        self._flush_paragraph()
-        while len(self._levels) > 1:
-            self._close_level()
+        self.finish_blocks()
         self._num_excess_levels = 0
-        self._levels[0].close_list()
         title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(macro_args))
         if not title.strip():
             self._next_line_handler = lambda text: self._add_section_heading(text, level)

@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from ..errors import ReaderError
 from ..text.blocks import unwrap_links
 from .decoding import clean_text, decode_file
 from .markdown_blocks import make_paragraph
@@ -49,8 +48,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     text = prepend_paragraphs(
         text, [introduction for name, introduction in meta.items() if name.lower() in _INTRODUCTION_FIELDS]
     )
-    if not text or text.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    origin.require_content(text, "is empty")
     title = meta.get("title")
     if not isinstance(title, str) or not title:
         title = unwrap_links(find_first_title(text) or "") or None

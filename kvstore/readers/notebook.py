@@ -32,8 +32,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     Raises ReaderError if the file is not a notebook, has no text, or cannot be decoded.
     """
     text = decode_file(stream.read(), origin.name, options.encoding)
-    if not text or text.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    origin.require_content(text, "is empty")
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -52,8 +51,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         if isinstance(cell, dict)
         for block in _iter_cell_blocks(cell, language, origin.name, options)
     ]
-    if not blocks:
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(blocks)
     markdown = join_blocks(blocks)
     title = metadata.get("title")
     title = title if isinstance(title, str) and title.strip() else find_first_title(markdown)

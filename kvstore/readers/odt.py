@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ..errors import ReaderError
 from .markdown_blocks import join_blocks
 from .opendocument import open_opendocument
 from .opendocument_text import OpenDocumentConverter
@@ -25,8 +24,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     with open_opendocument(stream, origin.name, "ODT", "text") as opendocument:
         text = OpenDocumentConverter(opendocument.trees)
         blocks = text.build_document_blocks(opendocument.body)
-    if not blocks:
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(blocks)
     yield RawDocument(
         origin.key, opendocument.title or text.title, join_blocks(blocks) + "\n", meta={}, format="markdown"
     )

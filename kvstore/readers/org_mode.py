@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from ..errors import ReaderError
 from .decoding import decode_text
 from .line_markup import ProtectedTexts, find_line, get_indent, get_margin
 from .list_nesting import BlockBuilder
@@ -52,7 +51,6 @@ _ITEM_PATTERN = re.compile(
     r"(?P<indent>\s*)(?P<marker>[-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)"
     r"(?:\[@(?P<number>\d{1,8})\](?: +|$))?(?:\[[ Xx-]\] +)?"
 )
-_NUMBER_PATTERN = re.compile(r"\d")
 _TABLE_PATTERN = re.compile(r"\s*\|")
 _RULE_PATTERN = re.compile(r"\s*\|[-+|]*$")  # |---+---|
 _FIXED_WIDTH_PATTERN = re.compile(r"\s*:(?: (.*)|)$")  # : a code line
@@ -79,8 +77,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     parser = _OrgParser()
     blocks = parser.parse_blocks([line.expandtabs().rstrip() for line in text.split("\n")], depth=0)
     markdown = prepend_paragraphs(join_blocks(blocks), parser.descriptions)
-    if not markdown.strip():
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(markdown)
     yield RawDocument(
         origin.key,
         title=parser.title or find_first_title(markdown),
@@ -207,7 +204,7 @@ class _OrgParser:
         text = " ".join([lines[start][item.end() :], *map(str.strip, lines[start + 1 : end])]).strip()
         text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()  # between a term and its definition
         marker = "-"
-        if _NUMBER_PATTERN.match(item["marker"]):
+        if item["marker"][0].isdecimal():
             number = int(item["marker"][:-1])
             if number == 1:  # the beginning of a list
                 self._number_shifts.pop(indent, None)

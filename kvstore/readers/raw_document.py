@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import BinaryIO, TypeAlias
 
-from ..errors import InputError, suggest
+from ..errors import InputError, ReaderError, suggest
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
@@ -150,6 +150,14 @@ class Origin:
 
     name: str
     key: str
+
+    def require_content(self, content: object, problem: str = "has no text") -> None:
+        """Raise ReaderError if ``content``, which was read from the file, is empty or blank.
+
+        ``problem`` is what the message says about the file.
+        """
+        if not content or (isinstance(content, str | bytes) and content.isspace()):
+            raise ReaderError(f"{self.name}: {problem}; there is nothing to store")
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     library = import_extra("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
     to_plain_text: Callable[..., str] = library.rtf_to_text
     file_bytes = stream.read().removeprefix(BOM_UTF8)
-    if not file_bytes.strip():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    origin.require_content(file_bytes, "is empty")
     if not file_bytes.lstrip().startswith(b"{\\rtf"):
         raise ReaderError(f"{origin.name}: is not RTF (it does not begin with {{\\rtf); ingest it AS text")
     # Non-ASCII characters are written as escapes; any other non-ASCII byte is read in the most common code page.
@@ -79,8 +78,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     except Exception as error:  # the library raises various exceptions on damaged files
         raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it again") from None
     paragraphs = _split_paragraphs(text)
-    if not paragraphs:
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(paragraphs)
     text = "\n\n".join(paragraphs) + "\n"
     title = clean_property_title(title_text) or find_title(text)
     yield RawDocument(origin.key, title, text, meta={}, format="text")

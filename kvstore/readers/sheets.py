@@ -32,7 +32,7 @@ from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .sheet_rows import CellSpan, SheetRow, Sheets
 from .tabular import NumberedRow, iter_row_documents
-from .titled_tables import count_title_rows, join_groups, make_titled_table
+from .titled_tables import DIGIT_PATTERN, count_title_rows, join_groups, make_titled_table
 
 #: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
 _MAX_CELLS = 20_000_000
@@ -46,7 +46,6 @@ _MAX_REPEATED_CHARACTERS = 1 << 22
 _DEFAULT_NAME_PATTERN = re.compile(
     r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|planilha|folha|blad|arkusz|лист|シート|工作表) ?\d*", re.IGNORECASE
 )
-_DIGIT_PATTERN = re.compile(r"\d")
 #: The last characters of labels.
 _COLONS = (":", "：")
 
@@ -79,8 +78,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
                 if _DEFAULT_NAME_PATTERN.fullmatch(name):  # "Sheet 1" says nothing
                     title = first_title or workbook_name
                 documents.append(RawDocument(key, title=title, text=text, meta={"sheet": name}, format="markdown"))
-    if not documents:
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(documents)
     yield from documents
 
 
@@ -156,7 +154,7 @@ def _split_tables(rows: Sequence[_NonblankRow]) -> Iterator[list[_NonblankRow]]:
     for row, next_row in zip(rows, [*rows[1:], no_row], strict=False):
         if table and row.number > previous_number + 1:  # after an empty row
             is_title = sum(map(bool, row.cells)) == 1 and sum(map(bool, next_row.cells)) > 1
-            if is_title and not any(map(_DIGIT_PATTERN.search, next_row.cells)):
+            if is_title and not any(map(DIGIT_PATTERN.search, next_row.cells)):
                 yield table
                 table = []
         table.append(row)
@@ -192,7 +190,7 @@ def _count_form_rows(rows: Sequence[Sequence[str]]) -> int:
     if num_forms == 0 or len(wide_rows) < 2:
         return 0
     num_cells = len(list(filter(None, rows[num_rows - 1])))
-    is_other_table = min(map(len, wide_rows)) > num_cells and not any(map(_DIGIT_PATTERN.search, wide_rows[0]))
+    is_other_table = min(map(len, wide_rows)) > num_cells and not any(map(DIGIT_PATTERN.search, wide_rows[0]))
     return num_rows if is_other_table else 0
 
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from html import unescape
 from typing import BinaryIO, NamedTuple
 
-from ..errors import ReaderError
 from .decoding import decode_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
@@ -68,8 +67,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             paragraphs[-1] += f" {' '.join(new_lines)}"
         last_line, last_speaker = new_lines[-1], cue.speaker
         end_time = max(end_time, cue.end_time)
-    if not paragraphs:
-        raise ReaderError(f"{origin.name}: has no cue with text; there is nothing to store")
+    origin.require_content(paragraphs, "has no cue with text")
     yield RawDocument(origin.key, title=None, text="\n\n".join(paragraphs) + "\n", meta={}, format="text")
 
 

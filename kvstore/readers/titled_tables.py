@@ -13,7 +13,7 @@ from .markdown_blocks import MarkdownBlock, make_paragraph, make_table
 
 #: The maximum number of title rows above the header of a table.
 _MAX_TITLE_ROWS = 5
-_DIGIT_PATTERN = re.compile(r"\d")
+DIGIT_PATTERN = re.compile(r"\d")
 #: A year or quarter, which can be the name of a column.
 _YEAR_PATTERN = re.compile(r"\b(?:(?:19|20)\d\d|[QH][1-4])\b")
 
@@ -71,7 +71,7 @@ def join_groups(columns: Sequence[tuple[str, str]], groups: Mapping[int, str]) -
             if not name:
                 return None
             header.append(" / ".join(dict.fromkeys((groups[column], name))))
-        elif name not in ("", text) and (text or _DIGIT_PATTERN.search(name)):
+        elif name not in ("", text) and (text or DIGIT_PATTERN.search(name)):
             return None
         else:
             header.append(text or name)
@@ -98,10 +98,10 @@ def _is_form(rows: Sequence[Sequence[str]]) -> bool:
     if all(label.endswith(":") for label in labels):
         return True
     has_value = any(  # in the first row
-        _DIGIT_PATTERN.search(_YEAR_PATTERN.sub("", first)) and not _is_above_numbers(first, others)
+        DIGIT_PATTERN.search(_YEAR_PATTERN.sub("", first)) and not _is_above_numbers(first, others)
         for first, *others in zip(*(cells[1::2] for cells in rows), strict=False)
     )
-    return has_value and len(set(labels)) == len(labels) and not any(map(_DIGIT_PATTERN.search, labels))
+    return has_value and len(set(labels)) == len(labels) and not any(map(DIGIT_PATTERN.search, labels))
 
 
 def _is_above_numbers(text: str, others: Sequence[str]) -> bool:

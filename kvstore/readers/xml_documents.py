@@ -45,8 +45,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     encoding = options.encoding or _find_declared_encoding(file_bytes)
     if encoding is not None:
         file_bytes = decode_file(file_bytes, origin.name, encoding).encode()
-    if not file_bytes.strip():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    origin.require_content(file_bytes, "is empty")
     try:
         root, missing_entities = parse_xml_with_entities(file_bytes, "utf-8" if encoding else None)
     except XmlError as error:

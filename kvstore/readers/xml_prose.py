@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from ..errors import ReaderError
 from .markdown_blocks import (
     InlineBuilder,
     ListItem,
@@ -95,8 +94,7 @@ def read_prose(root: Element, origin: Origin) -> RawDocument:
     """Return the document of an XML file of prose, given its root element. Raises ReaderError if it has no text."""
     prose = _XmlProseConverter(root)
     blocks = prose.build_blocks()
-    if not blocks:
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(blocks)
     return RawDocument(
         origin.key, title=prose.title or None, text=join_blocks(blocks) + "\n", meta=prose.meta, format="markdown"
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from xml.etree.ElementTree import Element
 
-from ..errors import ReaderError
 from .decoding import collapse_whitespace
 from .field_lines import format_entry
 from .markdown_blocks import ListItem, MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
@@ -50,8 +49,7 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
         yield SkippedPart(origin.name, "data of over a million characters")
         return
     blocks = _combine_items(_list_content(root, level=2))
-    if not blocks:
-        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    origin.require_content(blocks)
     title = _find_label(root)
     yield RawDocument(
         origin.key,

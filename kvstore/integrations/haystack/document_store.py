@@ -17,7 +17,7 @@ from ... import Store
 from ...arguments import check_text
 from ...errors import InputError
 from ..adapter_store import AdapterStore, make_async, resolve_store
-from ..blank_texts import warn_blank_texts
+from ..blank_texts import skip_blank_texts
 from .filters import build_condition
 from .stored_documents import load_documents, to_put_arguments
 
@@ -93,9 +93,7 @@ class KvstoreDocumentStore(AdapterStore):
         """
         if not isinstance(documents, list) or not all(isinstance(document, Document) for document in documents):
             raise ValueError("write_documents() takes a list of Haystack documents")
-        rows = [to_put_arguments(document) for document in documents]
-        warn_blank_texts([row["key"] for row in rows if not row["text"].strip()], len(rows), "documents")
-        rows = [row for row in rows if row["text"].strip()]
+        rows = skip_blank_texts([to_put_arguments(document) for document in documents], "documents")
         if policy == DuplicatePolicy.OVERWRITE:
             self.store.put_many(rows)
             return len(rows)

@@ -21,7 +21,7 @@ from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
 from ...arguments import check_integer, format_count, format_value
 from ...errors import ArgumentError
-from ..blank_texts import get_text_field, warn_blank_texts
+from ..blank_texts import get_text_field, skip_blank_texts
 from ..hit_metadata import build_hit_metadata, load_hit_documents
 
 Item = TypeVar("Item")
@@ -101,11 +101,10 @@ def put_documents(
         }
         for key, document in zip(keys, document_list, strict=True)
     ]
-    blank_keys = [row["key"] for row in rows if not row["text"].strip()]
-    warn_blank_texts(blank_keys, len(rows), "documents")
-    for batch in split_batches((row for row in rows if row["text"].strip()), batch_size):
+    rows = skip_blank_texts(rows, "documents")
+    for batch in split_batches(rows, batch_size):
         store.put_many(batch)
-    return [key for key in keys if key not in set(blank_keys)]
+    return [row["key"] for row in rows]
 
 
 def split_batches(items: Iterable[Item], size: int | None) -> Iterator[list[Item]]:

@@ -24,7 +24,7 @@ from ...arguments import check_integer, check_methods, check_number, format_valu
 from ...errors import ArgumentError, InputError, StoreNotFoundError
 from ...process.closed_on_exit import ClosedOnExit
 from ..adapter_store import resolve_store
-from ..blank_texts import warn_blank_texts
+from ..blank_texts import skip_blank_texts
 from ..framework_embedder import FrameworkEmbedder
 from ..marginal_relevance import search_by_mmr
 from .embed_model import make_embedder
@@ -117,10 +117,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         for node in nodes:
             if not isinstance(node, BaseNode):
                 raise ArgumentError(f"add(): nodes must be LlamaIndex nodes, not {format_value(node)}")
-        rows = [to_put_arguments(node) for node in nodes]
-        blank_keys = [row["key"] for row in rows if not row["text"].strip()]
-        warn_blank_texts(blank_keys, len(rows), "nodes")
-        rows = [row for row in rows if row["text"].strip()]
+        rows = skip_blank_texts([to_put_arguments(node) for node in nodes], "nodes")
         if not rows:
             return []
         store = self._store
