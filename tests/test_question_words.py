@@ -345,8 +345,12 @@ def test_a_question_for_a_deadline_prefers_one_to_other_times(language: str) -> 
 OTHER_KINDS = {
     "portuguese": [("Quanto gasta a lancha por hora?", "number"), ("Quanto mede a pagaia?", "number")],
     "spanish": [("¿Cuánto debe medir la valla?", "number"), ("cuanto mide la pagina", "number")],
-    "italian": [("Quanto deve pesare lo zaino?", "number")],
-    "french": [("Combien doit peser le sac ?", "number"), ("Quel numéro porte le dossier ?", "thing")],
+    "italian": [("Quanto deve pesare lo zaino?", "number"), ("Quanto si prende per il turno?", "money")],
+    "french": [
+        ("Combien doit peser le sac ?", "number"),
+        ("Que coûte un sac ?", "money"),
+        ("Quel numéro porte le dossier ?", "thing"),
+    ],
     "turkish": [("Motor ne kadar yakıt harcar?", "number"), ("Hangi numaralı oda?", "thing")],
     "swedish": [("Vad händer om jag inte betalar?", "thing"), ("Vad måste jag betala?", "money")],
     "russian": [("Какой номер договора?", "thing"), ("По какому номеру звонить?", "telephone number")],
@@ -535,6 +539,71 @@ def test_a_name_after_an_article_is_found_after_a_preposition(italian_store: kvs
     answer = italian_store.ask("Di chi sono le fotografie dell'Arno?")
     assert not answer.abstained and "Rosa Conti" in answer.text.partition("\n")[0]
     assert "No document mentions Etna." in italian_store.ask("Di chi sono le fotografie dell'Etna?").text
+
+
+def test_the_row_of_a_thing_answers_for_its_price_in_the_currency_of_the_column(
+    italian_store: kvstore.Store, tmp_path: Path
+) -> None:
+    (tmp_path / "Preisliste.md").write_text(
+        "# Preisliste Zubehör\n\n| Bezeichnung | Händlerpreis CHF | Publikumspreis CHF |\n| --- | --- | --- |\n"
+        "| Ladestation Duo | 98.00 | 195.00 |\n| TV-Streamer | 119.00 | 249.00 |\n| Reise-Etui | 142.00 | 289.00 |\n",
+        encoding="utf-8",
+    )
+    italian_store.ingest(tmp_path / "Preisliste.md")
+    italian_store.put("trasporto", "Il rimborso del trasporto pubblico è di CHF 60.– al mese.")
+    answer = italian_store.ask("Quanto costa il TV-Streamer per il pubblico?")
+    assert not answer.abstained and "Publikumspreis CHF: 249.00" in answer.text.partition("\n")[0]
+    abroad = italian_store.ask("Quanto costa il TV-Streamer per il pubblico in Norvegia?")
+    assert abroad.abstained and "No document mentions Norvegia." in abroad.text
+    assert "amount of money" not in abroad.text
+
+
+def test_a_name_with_another_number_is_another_thing(italian_store: kvstore.Store) -> None:
+    italian_store.put("manuale", "Una pila della Senta 3 dura 270 ore. Una pila della Senta 5 dura 215 ore.")
+    assert "215 ore" in italian_store.ask("Quanto dura una pila della Senta 5?").text.partition("\n")[0]
+    assert italian_store.ask("Quanto dura una pila della Senta 7?").abstained
+
+
+def test_a_person_with_a_first_name_is_known_by_title_and_surname(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": "french"}) as store:
+        store.put("absences", "Bastien Rochat demande qui remplace Mme Monnier. Réponse : Delphine Crausaz, dès mars.")
+        store.put("présents", "Présents : Yann Perret (président), Sylvie Monnier, Amélie Rochat, Nadia Blanc.")
+        answer = store.ask("Qui remplace donc Sylvie Monnier au printemps ?")
+        assert not answer.abstained and answer.text.startswith("Bastien Rochat demande qui remplace Mme Monnier.")
+        assert store.ask("Qui remplace donc Nadia Blanc au printemps ?").abstained
+
+
+#: A question for a weight, and its answer.
+WEIGHTS = {
+    "german": ("Wie schwer ist das Boot?", "Das Boot wiegt 1'250 kg."),
+    "french": ("Combien pèse le bateau ?", "Poids (kg) : 40"),
+    "italian": ("Quanto pesa la barca?", "La barca pesa 1,9 t."),
+    "spanish": ("¿Cuánto pesa el barco?", "Pesa cuarenta kilos."),
+    "portuguese": ("Quanto pesa o barco?", "Pesa 3 toneladas."),
+    "dutch": ("Hoe zwaar is de boot?", "Het gewicht is 40 kilo."),
+    "swedish": ("Hur mycket väger båten?", "Båten väger 40 kg."),
+    "polish": ("Ile waży łódź?", "Łódź waży 40 kg."),
+    "russian": ("Сколько весит лодка?", "Лодка весит 40 кг."),
+    "turkish": ("Tekne kaç kilo?", "Tekne 40 kg."),
+    "arabic": ("كم يزن القارب؟", "وزنه 40 كجم."),
+    "chinese": ("这条船有多重？", "这条船重40公斤。"),
+    "japanese": ("船は何キログラムですか？", "船は40キロです。"),
+}
+
+
+@pytest.mark.parametrize("language", WEIGHTS)
+def test_a_number_without_a_unit_of_weight_is_no_weight(language: str) -> None:
+    question, answer = WEIGHTS[language]
+    answer_type = detect_answer_type(question, language)
+    assert answer_type.name == "weight" and answer_type.is_present_in(answer)
+    assert answer_type.is_unlikely_in("AU-2030: 798.00, 8, 12 5 gestern, 215 h, 4 Ncm, 2,3 mA, 8 toner, 9 kilometer")
+
+
+def test_what_has_no_weight_in_the_documents_is_not_answered(italian_store: kvstore.Store) -> None:
+    italian_store.put("listino", "La Senta Power costa 1640.00 franchi e si consegna in 8 giorni.")
+    italian_store.put("scheda", "La Luma 90 pesa 1,9 g senza ricevitore.")
+    assert "1,9 g" in italian_store.ask("Quanto pesa la Luma 90?").text.partition("\n")[0]
+    assert italian_store.ask("Quanto pesa la Senta Power?").abstained
 
 
 @pytest.mark.parametrize(

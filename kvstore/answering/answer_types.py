@@ -57,6 +57,8 @@ def _build_unit_question(units: str) -> str:
 FIXED_FORM_TYPES = frozenset(
     ("telephone number", "e-mail address", "web address", "serial number", "license plate", "account number")
 )
+#: Those without which a passage in a language other than English does not answer.
+FOREIGN_FORM_TYPES = FIXED_FORM_TYPES | {"money", "weight"}
 _AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percentage"))
 #: Types whose form almost every sentence that answers has.
 _REQUIRED_FORM_TYPES = FIXED_FORM_TYPES | _AMOUNT_TYPES | {"weight", "length", "area", "volume", "time of day", "color"}
@@ -350,9 +352,9 @@ def find_missing_answer_type(
     the passages without their file names, and ``names`` the names in the question. ``coverages`` are the fraction of
     its terms that each passage has. In English, all passages are relevant, because the answer reader (a neural network)
     judges what a number is about. In other languages, the passages with all names are relevant, or all passages if none
-    has them. For an amount of money, they are the passages with enough terms instead.
+    has them. For money and weights, they are the passages with enough terms instead.
     """
-    asks_for_foreign_amount = answer_type.name == "money" and not is_english
+    asks_for_foreign_amount = answer_type.name in ("money", "weight") and not is_english
     if not (answer_type.name in FIXED_FORM_TYPES or asks_for_foreign_amount):
         return ""
     relevant_texts = texts

@@ -290,6 +290,11 @@ def estimate_confidence(
             first_paragraph=scored_passages.first_paragraph,
             names=question_terms.names if answer_type.name in _NAMED_TYPES else (),
         )
+        # The price or the person of a thing that no document mentions; German names can be ordinary nouns.
+        is_about_other_thing |= answer_type.name in _NAMED_TYPES and any(
+            name.text in unknown_names and not (name.can_include_nouns or name.text.isdecimal())
+            for name in missing_names
+        )
     if reader_result is not None and not reader_result.needs_several_passages:
         best = reader_result.passages[reader_result.best.position.passage_index]
         is_about_other_thing |= _lacks_rare_name(best, question_terms, query.state)
@@ -300,11 +305,15 @@ def estimate_confidence(
     missing_form = ""
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or lacks_answer_type:
+        rows = [snippet for passage in scored_passages.passages for snippet in passage.snippets if snippet.cell_text]
         missing_form = find_missing_answer_type(
             answer_type,
             passages,
-            # A date in the file name or title of a hit does not answer.
-            [*(f"{hit.heading} {hit.text}" for hit in hits), *context],
+            # A date in the file name or title of a hit does not answer. Its rows have the currency of their columns.
+            [
+                *("\n".join([hit.heading, hit.text, *(row.text for row in rows if row.hit == hit)]) for hit in hits),
+                *context,
+            ],
             coverages,
             names=question_terms.names,
             is_english=is_english,

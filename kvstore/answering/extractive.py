@@ -28,7 +28,7 @@ from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import build_count_pattern, build_role_pattern, load_question_words
 from ..text.words import find_reference_numbers, list_terms, segment_words
 from .answer_span import AnswerPart, AnswerSpan, Verdict
-from .answer_types import FIXED_FORM_TYPES, AnswerType, detect_answer_type
+from .answer_types import FOREIGN_FORM_TYPES, AnswerType, detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, neutralize_citations
 from .excerpts import Excerpt, SnippetPosition, Stem, get_snippet, put_best_first, render_excerpt, select_excerpts
@@ -73,6 +73,9 @@ _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
 #: months; the number or the name next to the noun that the question asks for ("5 DVD", "Chair: Ann"); or a term of it
 #: and what nearly all answers have, such as an amount of money. Chosen on folders in Spanish, French and Italian.
 _WEIGHTS |= {"weekday": 1.5, "date_mismatch": -4.0, "counted": 3.0, "fixed_form": 1.1}
+#: Also in other languages: a row with something of the answer type, and a cell that has only words of the question,
+#: such as the name of a product. Chosen on a folder in four languages, in which few words agree.
+_WEIGHTS |= {"named_row": 2.5}
 #: A newer version of the same document, such as a policy of another year, has been retrieved too. A snippet is
 #: superseded if a snippet of the newer version, with its headings, has all its terms of the question. It is former if
 #: it is an entry of a table or section ("2016: …"), and the entry of the latest year ("2023: …") has these terms.
@@ -310,6 +313,7 @@ class _SnippetFeatures:
             "former": float(self._is_former(position)),
             "question": float(snippet.is_question),
             "counted": float(self._counted_pattern is not None and bool(self._counted_pattern.search(text))),
+            "named_row": float(self._is_named_row(snippet)),
             "fixed_form": float(bool(self._snippet_terms[position]) and self._has_fixed_form(text)),
             "weekday": float(self._has_weekday(text)),
             "date_mismatch": float(self._has_other_date(passage, index)),
@@ -334,10 +338,22 @@ class _SnippetFeatures:
         return any(terms <= self._snippet_terms[newer] for newer in self._newer_entries.get(position, []))
 
     def _has_fixed_form(self, text: str) -> bool:
-        """True if a text has the money or address (a type with a fixed form) that a non-English question asks for."""
+        """True if a text has the price, weight or address that a question asks for that is not in English."""
         is_english = self._scorer.language in (None, "english")
-        has_fixed_form = self.answer_type.name == "money" or self.answer_type.name in FIXED_FORM_TYPES
-        return not is_english and has_fixed_form and self.answer_type.is_present_in(text)
+        return not is_english and self.answer_type.name in FOREIGN_FORM_TYPES and self.answer_type.is_present_in(text)
+
+    def _is_named_row(self, snippet: Snippet) -> bool:
+        """True if a question has all words of a cell of a snippet, a row that also has something of the answer type.
+
+        False in English, and if the question asks for a number, because nearly every row has one.
+        """
+        text = snippet.labeled_text
+        is_excluded = self._scorer.language in (None, "english") or self.answer_type.name == "number"
+        if is_excluded or not (snippet.cell_text and self.answer_type.is_present_in(text)):
+            return False
+        cells = (field.partition(": ")[2] for field in text.split("; "))
+        cell_terms = (list_terms(cell, self._scorer.stem) for cell in cells if any(map(str.isalpha, cell)))
+        return any(terms and self._scorer.rarities.keys() >= set(terms) for terms in cell_terms)
 
     def _has_weekday(self, text: str) -> bool:
         """True if a text has a weekday of a question that is not in English, perhaps abbreviated or within a range."""

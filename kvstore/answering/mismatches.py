@@ -150,7 +150,8 @@ def _is_name_elsewhere(
     names, and neither do German names, because ordinary nouns can be part of them.
     """
     return any(
-        not first_passage.has_name(name) and any(passage.has_name(name) for passage in passages)
+        not (first_passage.has_name(name) or first_passage.has_surname(name))
+        and any(passage.has_name(name) for passage in passages)
         for name in names
         if not (name.is_token or name.can_include_nouns or name.text.isdecimal())
     )

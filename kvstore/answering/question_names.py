@@ -70,11 +70,18 @@ _GERMAN_LABELS = frozenset(
     seite ziffer
     """.split()
 )
+#: Titles before the surname of a person in other languages, in normal form.
+_TITLES = frozenset(
+    """
+    dhr dona frau fru herr herrn m madame mevr mevrouw mme monsieur pan pani senhor senhora senor senora sig signor
+    signora sr sra
+    """.split()
+)
 #: Abbreviations between a noun and its number in other languages.
 _NUMBER_LABELS = frozenset("n no nº num numero".split())
 #: Nouns before a decade (*los años 80*), without accents.
 _YEAR_NOUNS = frozenset("annees anni anos jaren lata".split())
-#: A noun in lower case and its number, at the end of a clause or before a word of at most three letters.
+#: A noun and its number, at the end of a clause or before a word of at most three letters.
 _NUMBERED_NOUN_PATTERN = compile_lazily(
     r"(?<![\w-])(?P<noun>[^\W\d_]{3,})\s(?:n\.?[ºo°]?\s?)?(?P<number>\d{1,3})(?=\s*(?:[?!,;:]|\Z)|\s[^\W\d_]{1,3}\s)"
 )
@@ -168,6 +175,13 @@ class PassageWords:
             return False
         person = (name.title, self.stem(name.words[0]))
         return any((title, stem) == person for title, stem in zip(self.words, self._stems[1:], strict=False))
+
+    def has_surname(self, name: QuestionName) -> bool:
+        """True if the passage has the last of two or more words of a name after a title: "Mme Blum" for "Eva Blum"."""
+        if len(name.words) < 2:
+            return False
+        surname = self.stem(name.words[-1])
+        return any(word in _TITLES and stem == surname for word, stem in zip(self.words, self._stems[1:], strict=False))
 
     @cached_property
     def _stems(self) -> list[str]:
@@ -294,9 +308,10 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
 
 
 def find_numbered_nouns(question: str, language: str | None) -> list[tuple[str, int]]:
-    """Return the lowercase nouns of a question that a number follows, as in *línea 4*, each with its number.
+    """Return the nouns of a question that a number follows, as in *línea 4*, each with its number.
 
     German nouns are omitted, because they are names with the number (:func:`find_question_names`), and so are decades.
+    A noun can be a name, as in *Senta 4*.
 
     >>> find_numbered_nouns("¿Quién limpia el aula 12 de la planta 3?", "spanish")
     [('aula', 12), ('planta', 3)]
@@ -309,7 +324,7 @@ def find_numbered_nouns(question: str, language: str | None) -> list[tuple[str, 
     return [
         (fold_text(match["noun"]), int(match["number"]))
         for match in _NUMBERED_NOUN_PATTERN.finditer(question)
-        if match["noun"].islower() and fold_text(match["noun"]) not in function_words | _YEAR_NOUNS
+        if fold_text(match["noun"]) not in function_words | _YEAR_NOUNS
     ]
 
 

@@ -39,6 +39,8 @@ _LOWER_CASE = "".join(filter(str.islower, map(chr, range(0x530))))
 _CAPITAL = rf"(?=[^\W\d_])[^\W\d_{_LOWER_CASE}]"
 _CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w){_CAPITAL}[\w'’.-]*\w"
 _CURRENCIES = "[€£¥$₽₺]"
+#: The codes of currencies, in all languages.
+_CURRENCY_CODES = ("chf", "eur", "gbp", "usd")
 #: Words between *million* and a currency.
 _CURRENCY_LINK = r"(?:d['’]|US-|(?:de|di|von) )?"
 #: A price without a currency, such as 49,00 or that of a year (*2025: 18*), unless a unit follows, and a share, which
@@ -47,6 +49,12 @@ _BARE_PRICE = (
     r"\d\s?%|(?<![\d.,])\d{1,3}(?:[. ]?\d{3})*(?:,\d\d|[.,][-–—])(?![\d.,]*\d)|(?<!\w)20\d\d: \d++(?![.,:/-]\d{3,}|:)"
 )
 _AFTER_MEASURE = r"\s?(?:[%°]|[ckm]?[mglt]²?(?!\w)|kilo|met|lit|gram|mil|mio|mrd)"
+#: The units of weight in all languages.
+_WEIGHT_UNITS = (
+    r"(?:(?<![^\W\d_])(?:[kmµ]?g|gr|t|lbs?|[kq]u?ilo(?:s|gram\w*)?|chil[io]|chilogramm[io]|gram(?:m?[aeio]?s?|y|ów)"
+    r"|pond|pfund|ton(?:n?e[ns]?|nellat[ae]|eladas?|[asy]|ów)?|к?г|т|(?:кило)?грамм?\w*|кило|тонн\w*"
+    r"|كجم|كغ|كيلو|(?:كيلو)?غرام\w*|طن)(?!\w)|公斤|千克|克|吨|噸|キロ(?!メ)|グラム|トン)"
+)
 #: The end of the name of a column or field with its unit, and a number in it: *Dauer (Wochen): 3*.
 _FIELD_END = r"[^:;.\d]{0,12}: ?[^\w:;\s]?\d"
 #: Hours and dates in digits: 18h, 9h30; 3.5., 3.5.24, 15/10.
@@ -415,9 +423,8 @@ def _build_answer_patterns(
     """
     # The mark after a long number ends its sentence; after a short one, it can be that of an ordinal.
     number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+(?<!\d\d\d[.,])|{_build_alternation(answers['numbers'], has_spaces)})"
-    units, currencies, shares = (
-        _build_alternation(answers[name], has_spaces) for name in ("units", "currencies", "shares")
-    )
+    units, shares = (_build_alternation(answers[name], has_spaces) for name in ("units", "shares"))
+    currencies = _build_alternation([*answers["currencies"], *_CURRENCY_CODES], has_spaces)
     gap = r"[\s-]" if has_spaces else r"\s?"
     middle = r"\)?(?:[\s-]\(?[^\W\d]+\.?)?" if has_spaces else ""  # a word between the number and the unit
     amount = rf"{number}{middle}{gap}"
@@ -432,6 +439,7 @@ def _build_answer_patterns(
         # The word for a deadline precedes the time ("until 3 May") or, in some languages, follows it.
         "deadline": rf"{deadlines}{words_between}(?:{time})|(?:{time}){words_between}{deadlines}",
         "duration": rf"{amount}(?:{units})|{units}{_FIELD_END}",
+        "weight": rf"{number}{middle}{gap}?{_WEIGHT_UNITS}|{_WEIGHT_UNITS}{_FIELD_END}",
         "number": number,
         "frequency": rf"{number}|{_build_alternation(answers['frequencies'], has_spaces)}(?:{gap}{units})?",
         "percentage": rf"\d\s?%|{shares}",
