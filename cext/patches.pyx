@@ -19,7 +19,7 @@ the value in the table (2), which like a value begins a new chain. An empty chai
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 from libcpp.vector cimport vector
 
 include "leb128.pxi"
@@ -30,6 +30,8 @@ cdef enum:
     # Bits of a hash of eight bytes. A longer value is indexed only at every step of several bytes.
     _HASH_BITS = 12
     _POSITIONS = 1 << _HASH_BITS
+    # A patch of a value of the same size that is not longer than this is used without a search for moved bytes.
+    _MAX_ALIGNED_BYTES = 64
     # A larger value is stored as a whole.
     _MAX_VALUE_BYTES = 1 << 24
     # The kinds of pieces.
@@ -66,6 +68,32 @@ cdef inline void _write_literal(vector[uint8_t]& out, const uint8_t* cursor, Py_
     out.insert(out.end(), cursor, cursor + count)
 
 
+cdef bint _write_aligned_patch(const uint8_t* old, const uint8_t* new, Py_ssize_t size, vector[uint8_t]& out) noexcept:
+    """Append the patch between two values of equal size to ``out``, if it needs no moved bytes and is short.
+
+    Returns False, and leaves ``out`` empty, if it is not short. This takes a small part of the time of a search.
+    """
+    cdef Py_ssize_t index = 0, literal_start = 0, length
+    _write_leb128(out, size)
+    _write_leb128(out, size)
+    while index < size and index - literal_start <= _MAX_ALIGNED_BYTES and out.size() <= _MAX_ALIGNED_BYTES:
+        length = _count_equal(old + index, new + index, size - index)
+        if length < _MIN_COPY_BYTES and length < size - index:
+            index += length + 1
+            continue
+        _write_literal(out, new + literal_start, index - literal_start)
+        _write_leb128(out, length)
+        out.push_back(0)  # the copy begins where the literal bytes end
+        index += length
+        literal_start = index
+    if index > literal_start:
+        _write_literal(out, new + literal_start, index - literal_start)
+    if out.size() > _MAX_ALIGNED_BYTES:
+        out.clear()
+        return False
+    return True
+
+
 cdef bint _write_patch(
     const uint8_t* old, Py_ssize_t old_size, const uint8_t* new, Py_ssize_t new_size, vector[uint8_t]& out
 ) noexcept:
@@ -77,6 +105,8 @@ cdef bint _write_patch(
     cdef bint has_positions = False
     cdef Py_ssize_t step = 1 + old_size // _POSITIONS
     cdef Py_ssize_t index = 0, literal_start = 0, expected_source = 0, source, length, position, match_length
+    if old_size == new_size and _write_aligned_patch(old, new, new_size, out):
+        return <Py_ssize_t> out.size() < new_size
     _write_leb128(out, old_size)
     _write_leb128(out, new_size)
     while index < new_size:
@@ -283,16 +313,35 @@ cdef int _count_pieces(bytes chain) except -1:
     return count
 
 
-cdef bytes _make_piece(value, chain, stored, int max_pieces):
+cdef bint _are_equal(first, second) except -1:
+    """True if two values have the same bytes."""
+    cdef Py_buffer first_buffer, second_buffer
+    PyObject_GetBuffer(first, &first_buffer, PyBUF_SIMPLE)
+    try:
+        PyObject_GetBuffer(second, &second_buffer, PyBUF_SIMPLE)
+        try:
+            return first_buffer.len == second_buffer.len and not memcmp(
+                first_buffer.buf, second_buffer.buf, first_buffer.len
+            )
+        finally:
+            PyBuffer_Release(&second_buffer)
+    finally:
+        PyBuffer_Release(&first_buffer)
+
+
+cdef bytes _make_piece(value, chain, stored, int max_pieces, bint is_first):
     """Encode the change of a record to ``value`` as a piece of its chain: a patch if that is shorter, else the value.
 
     ``chain`` has the earlier changes (None: removed), and ``stored`` is the value in the table or None. If the chain
-    has ``max_pieces`` pieces, the piece replaces the chain, so a patch is then made from ``stored``.
+    has ``max_pieces`` pieces, the piece replaces the chain, so a patch is then made from ``stored``. Returns None if
+    the record has the value already, and ``is_first``: no piece was made for it yet that this one replaces.
     """
     cdef Py_buffer after
     if chain is not None:
         if _count_pieces(chain) < max_pieces:
             old = _apply_chain(chain, stored)
+            if is_first and old is not None and _are_equal(old, value):
+                return None
             piece = None if old is None else make_patch(old, value)
             if piece is not None:
                 return _encode_piece(_PATCH, <const uint8_t*> PyBytes_AS_STRING(piece), len(piece))
@@ -322,7 +371,8 @@ def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict
     """Encode changed records for a new segment (a batch of changes); return the bytes of their keys and pieces.
 
     ``changes`` has the new value of each key (None: removed). For each key, its encoded change (a piece) for the new
-    segment is added to ``pieces``, and the chain of its changes in all segments to ``chains``.
+    segment is added to ``pieces``, and the chain of its changes in all segments to ``chains``. A record that has the
+    new value already is left out, unless ``pieces`` has an earlier change of it.
 
     The chain so far is the one in ``newer`` or, if the key is missing there, the one in ``older``. ``stored(key)``
     returns the value in the table, or None. A chain gets at most ``max_pieces`` pieces. Raises ValueError, with the
@@ -336,9 +386,12 @@ def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict
         piece = None
         if value is not None:
             try:
-                piece = _make_piece(value, chain, stored(key) if _needs_stored(chain) else None, max_pieces)
+                stored_value = stored(key) if _needs_stored(chain) else None
+                piece = _make_piece(value, chain, stored_value, max_pieces, key not in pieces)
             except ValueError as error:
                 raise ValueError(f"key {key.hex()}: {error}") from error
+            if piece is None:
+                continue
             size += len(<bytes> piece)
         size += len(<bytes> key)
         pieces[key] = piece
@@ -347,20 +400,22 @@ def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict
 
 
 def apply_chains(keys, dict newer, dict older, stored) -> list:
-    """Return the values of some changed records, in the order of ``keys``; None for a record without a value.
+    """Return the values of some records, in the order of ``keys``; None for a record without a value.
 
-    Their chains (changes) are in ``newer`` or, if it lacks them, in ``older``. ``stored`` returns the value in the
-    table for a key, or None. Raises ValueError, with the key, if a chain does not belong to its record.
+    The chain (changes) of a record is in ``newer`` or, if that lacks it, in ``older``; if both lack it, the record is
+    unchanged. ``stored`` returns the value in the table for a key, or None. Values are memoryviews. Raises ValueError,
+    with the key, if a chain does not belong to its record.
     """
     cdef list values = []
     for key in keys:
         chain = newer.get(key, _NOTHING)
         if chain is _NOTHING:
-            chain = older[key]
+            chain = older.get(key, b"")
         try:
-            values.append(None if chain is None else _apply_chain(chain, stored(key) if _needs_stored(chain) else None))
+            value = None if chain is None else _apply_chain(chain, stored(key) if _needs_stored(chain) else None)
         except ValueError as error:
             raise ValueError(f"key {key.hex()}: {error}") from error
+        values.append(memoryview(value) if type(value) is bytes else value)
     return values
 
 

@@ -17,7 +17,7 @@ from kvstore.registry import get_buffered_tables
 from kvstore.storage import change_buffer, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.structures import tables
-from kvstore_cext.patches import apply_patch, make_patch
+from kvstore_cext.patches import add_pieces, apply_chains, apply_patch, make_patch, record_changes
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -46,6 +46,53 @@ def test_a_patch_of_a_page_contains_the_difference() -> None:
     assert apply_patch(page, patch) == moved
     assert make_patch(page, random.Random(2).randbytes(4080)) is None
     assert make_patch(b"", b"of nothing nothing is made") is None
+
+
+@given(st.binary(max_size=4080), st.lists(st.tuples(st.integers(0, 4079), st.binary(max_size=40)), max_size=5))
+@example(bytes(4080), [(4, b"sum "), (2000, b"a"), (4079, b"z")])
+@example(bytes(range(200)), [(0, b"x" * 200)])
+def test_bytes_replaced_in_place_make_a_patch(before: bytes, edits: list[tuple[int, bytes]]) -> None:
+    after = bytearray(before)
+    for place, new in edits:
+        after[place : place + len(new)] = new[: max(0, len(before) - place)]
+    patch = make_patch(before, after)
+    changed = sum(first != second for first, second in zip(before, after, strict=True))
+    if patch is not None:
+        assert apply_patch(before, patch) == after
+    assert patch is not None or changed > 40 or len(before) < 64
+    assert patch is None or len(patch) < 10 + sum(len(new) + 12 for _, new in edits)
+
+
+KEYS = [b"1", b"2", b"3"]
+SMALL_VALUES = st.sampled_from([b"", b"abc", bytes(50), b"x" + bytes(50), bytes(range(90))])
+CHANGES = st.dictionaries(st.sampled_from(KEYS), st.none() | SMALL_VALUES)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), SMALL_VALUES), st.lists(st.lists(CHANGES, max_size=4), max_size=6))
+@example({b"1": bytes(50)}, [[{b"1": b"abc"}, {b"1": bytes(50)}], [{b"1": bytes(50)}]])
+def test_chains_lead_to_the_last_values(
+    stored: dict[bytes, bytes], commits: list[list[dict[bytes, bytes | None]]]
+) -> None:
+    """Of several changes of a record in one commit, the last counts, also if it restores the committed value."""
+    expected: dict[bytes, bytes | None] = dict(stored)
+    committed: dict[bytes, bytes | None] = {}
+    for commit in commits:
+        pieces: dict[bytes, bytes | None] = {}
+        chains = committed.copy()
+        for changes in commit:
+            record_changes(changes, committed, {}, stored.get, 3, pieces, chains)
+            expected |= changes
+            assert apply_chains(KEYS, chains, {}, stored.get) == list(map(expected.get, KEYS))
+        add_pieces(committed, {}, pieces)
+        assert committed == chains
+
+
+def test_a_change_to_the_same_value_is_left_out() -> None:
+    stored: dict[bytes, bytes] = {b"same": bytes(50), b"other": bytes(50)}
+    pieces: dict[bytes, bytes | None] = {}
+    size = record_changes({b"same": bytes(50), b"other": b"1" * 50}, {}, {}, stored.get, 8, pieces, {})
+    assert pieces.keys() == {b"other"}
+    assert size == len(b"other") + len(pieces[b"other"] or b"")
 
 
 @given(st.binary(max_size=300), st.binary(max_size=60))

@@ -17,10 +17,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from kvstore_cext.patches import apply_chains
+
 from ..errors import ClosedError, CorruptionError, TransactionError
 from ..process.closed_on_exit import ClosedOnExit
 from . import engine_tables
-from .change_buffer import UNCHANGED, ChangeBuffer, TableBuffer, needs_stored_value, resolve_value, salvage_segments
+from .change_buffer import (
+    UNCHANGED,
+    ChangeBuffer,
+    TableBuffer,
+    make_chain_error,
+    needs_stored_value,
+    resolve_value,
+    salvage_segments,
+)
 from .dense_copy import write_dense_copy
 from .lmdb_errors import ABOVE_ALL_KEYS, STORAGE_ERRORS, translate_error
 from .mapped_pages import PageTransaction, VerifiedTransaction
@@ -34,6 +44,10 @@ Record = tuple[bytes, memoryview]
 _REPORT_INTERVAL = 256
 #: The changes of a table that is not buffered.
 _NO_CHANGES = TableBuffer()
+
+
+def _read_nothing(key: bytes) -> None:
+    """Return None for every key, because the table does not exist yet."""
 
 
 class View(Protocol):
@@ -148,24 +162,18 @@ class LmdbView:
         transaction = self._get_transaction()
         self._count_lookups(len(keys))
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
-        newer, older = changes.newer_chains, changes.older_chains  # a newer chain of a key replaces the older one
-        values: list[memoryview | None] = []
         try:
             stored_table = transaction.find_table(table)
             if not changes:
                 return [None] * len(keys) if stored_table is None else transaction.get_many(keys, table=stored_table)
             # A cursor finds keys near its position without descending the tree again.
             with nullcontext() if stored_table is None else transaction.cursor(table=stored_table) as cursor:
-                for key in keys:
-                    if key in newer or key in older:
-                        chain = newer[key] if key in newer else older[key]
-                        stored_value = cursor.get(key) if cursor is not None and needs_stored_value(chain) else None
-                        values.append(resolve_value(table, key, chain, stored_value))
-                    else:
-                        values.append(None if cursor is None else cursor.get(key))
+                read_stored = _read_nothing if cursor is None else cursor.get
+                return apply_chains(keys, changes.newer_chains, changes.older_chains, read_stored)
+        except ValueError as error:
+            raise make_chain_error(table, error) from error
         except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
-        return values
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given.
@@ -197,8 +205,12 @@ class LmdbView:
         stored_records = self._scan_stored(table, start, stop, reverse)
         if not self._buffered_tables[table]:
             return stored_records
-        keys = self._get_buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
-        return self._get_buffer().merge_changes(table, keys, stored_records, reverse=reverse)
+        buffer = self._get_buffer()
+        changes = buffer.get_table(table)
+        if not changes:
+            return stored_records
+        keys = changes.iter_keys(start, stop, reverse=reverse)
+        return buffer.merge_changes(table, keys, stored_records, reverse=reverse)
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Return for each range the last record with ``start <= key < stop``, or None if it has none.
@@ -213,17 +225,29 @@ class LmdbView:
             last_records: list[Record | None] = (
                 [None] * len(ranges) if stored_table is None else transaction.find_last(ranges, table=stored_table)
             )
-            for index, changed_key in enumerate(changes.find_last_keys(ranges)):
-                last_record = last_records[index]
-                # A record after the last changed one is unchanged.
-                if changed_key is None or (last_record is not None and last_record[0] > changed_key):
+            last_changed_keys = changes.find_last_keys(ranges)
+            stored_values: dict[bytes, memoryview] = {}
+            changed_keys: dict[int, bytes] = {}  # by index of the range
+            for index, (changed_key, last_record) in enumerate(zip(last_changed_keys, last_records, strict=True)):
+                if changed_key is None:
                     continue
-                value = self.get(table, changed_key)
+                if last_record is not None:
+                    stored_key, stored_value = last_record
+                    if stored_key > changed_key:  # a record after the last changed one is unchanged
+                        continue
+                    if stored_key == changed_key:
+                        stored_values[changed_key] = stored_value
+                changed_keys[index] = changed_key
+            # The table itself has no record with a changed key after its last one.
+            values = apply_chains(changed_keys.values(), changes.newer_chains, changes.older_chains, stored_values.get)
+            for (index, changed_key), value in zip(changed_keys.items(), values, strict=True):
                 if value is None:  # removed, so an earlier record is the last
                     start, _ = ranges[index]
                     last_records[index] = next(self.scan(table, start, changed_key, reverse=True), None)
                 else:
                     last_records[index] = changed_key, value
+        except ValueError as error:
+            raise make_chain_error(table, error) from error
         except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
         return last_records
