@@ -4,7 +4,7 @@
 
 In: a record as stored: a msgpack array and its checksum. Out: the msgpack of one element, the record with other
 elements, or, for records of integers only, a table. Only nil, numbers, strings, bytes and arrays of them are supported.
-Other bytes raise ValueError.
+Other bytes raise ValueError. Also: the checksum of any record.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -17,6 +17,28 @@ include "whole_numbers.pxi"
 
 cdef enum:
     _NIL = 0xC0
+
+
+def compute_checksum(data) -> int:
+    """Return the CRC-32 of some bytes, as zlib computes it, but faster."""
+    cdef Py_buffer buffer
+    PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
+    try:
+        return kv_crc(<const uint8_t*> buffer.buf, buffer.len)
+    finally:
+        PyBuffer_Release(&buffer)
+
+
+def get_payload(value):
+    """Return a view of a sealed value without the checksum (CRC-32) at its end; None if the checksum does not match."""
+    cdef Py_buffer buffer
+    cdef Py_ssize_t size
+    PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+    try:
+        size = _get_payload_size(<const uint8_t*> buffer.buf, buffer.len)
+    finally:
+        PyBuffer_Release(&buffer)
+    return None if size < 0 else memoryview(value)[:size]
 
 
 cdef inline const uint8_t* _read_length(

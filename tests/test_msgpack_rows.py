@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import msgpack
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.storage import records
-from kvstore_cext.msgpack_rows import read_elements, read_numbers, replace_elements
+from kvstore_cext.msgpack_rows import compute_checksum, get_payload, read_elements, read_numbers, replace_elements
 
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65535, 65536, -1, -32, -33, -129])
 VALUES = st.none() | NUMBERS | st.floats(allow_nan=False) | st.text(max_size=300) | st.binary(max_size=300)
@@ -43,6 +45,18 @@ def test_other_bytes_are_refused_or_read(payload: bytes) -> None:
                 read()
             except ValueError as error:
                 assert str(error)
+
+
+@given(st.binary(max_size=300), st.integers(0, 303))
+def test_a_sealed_value_without_a_wrong_byte_has_its_payload(payload: bytes, position: int) -> None:
+    assert compute_checksum(bytearray(payload)) == zlib.crc32(payload)
+    sealed = records.seal(payload)
+    assert sealed == payload + zlib.crc32(payload).to_bytes(4, "little")
+    assert get_payload(sealed) == payload == get_payload(memoryview(sealed))
+    damaged = bytearray(sealed)
+    damaged[position % len(sealed)] ^= 1
+    assert get_payload(memoryview(damaged)) is None
+    assert get_payload(sealed[:3]) is None
 
 
 @given(rows=st.lists(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=4), max_size=9))

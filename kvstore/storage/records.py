@@ -8,13 +8,12 @@ Page-like values (bucket pages, block-list pages, vector blocks) have their own 
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from kvstore_cext.msgpack_rows import read_numbers
+from kvstore_cext.msgpack_rows import compute_checksum, get_payload, read_numbers
 
 from ..errors import CorruptionError
 
@@ -40,14 +39,13 @@ def compute_max_value_size(num_pages: int) -> int:
 
 def seal(payload: bytes | bytearray | memoryview) -> bytes:
     """Return ``payload`` followed by its checksum (CRC-32), as it is stored."""
-    return b"".join((payload, CHECKSUM.pack(zlib.crc32(payload))))
+    return b"".join((payload, CHECKSUM.pack(compute_checksum(payload))))
 
 
 def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
     """Return a stored value without its checksum (CRC-32) at the end; raise CorruptionError if it does not match."""
-    end = len(value) - CHECKSUM.size
-    payload = memoryview(value)[: max(end, 0)]
-    if end < 0 or zlib.crc32(payload) != CHECKSUM.unpack_from(value, end)[0]:
+    payload = get_payload(value)
+    if payload is None:
         raise CorruptionError(
             f"table {table}, key {key.hex()}: the value fails its checksum; run CHECK REPAIR, or restore from a backup"
         )

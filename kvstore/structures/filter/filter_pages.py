@@ -12,7 +12,6 @@ Opening a filter reads only the header.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
@@ -35,6 +34,7 @@ from kvstore_cext.filter import (
     NameHash,
     PageTable,
 )
+from kvstore_cext.msgpack_rows import compute_checksum
 
 from ...errors import ClosedError, CorruptionError, SettingsMismatchError, StoreFullError
 from ...storage import records
@@ -114,7 +114,7 @@ def _describe_page_fault(page: memoryview, encoding: bytes, page_number: int) ->
     header = _PageHeader._make(_PAGE_HEADER.unpack_from(page))
     if header.encoding != encoding:
         return f"does not have the encoding {encoding.decode()}"
-    if zlib.crc32(page[_COVERED_START:]) != header.checksum:
+    if compute_checksum(page[_COVERED_START:]) != header.checksum:
         return "fails its checksum"
     return "has the number of another page" if header.number != page_number else ""
 
@@ -282,7 +282,7 @@ class FilterPages:
         page_changes: dict[bytes, bytes | None] = {}
         for number, page in page_kind.pages.take_changed():
             key = records.encode_u32(number)
-            page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED_START:]))
+            page[_CHECKSUM] = records.CHECKSUM.pack(compute_checksum(page[_COVERED_START:]))
             page_changes[page_kind.prefix + key] = bytes(page)
             if page_kind.pages is self.block_pages:
                 self._update_roomy_list(view, number, page[ROOMY_OFFSET])

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kvstore_cext.msgpack_rows import compute_checksum
 from kvstore_cext.row_products import compute_row_dots, compute_selected_row_dots
 from kvstore_cext.vector_rows import gather_rows, read_used_rows
 
@@ -301,7 +301,7 @@ class Vectors:
             encoding, checksum, num_rows, _, dimension = _HEADER.unpack_from(value)
             if encoding == self._encoding and (num_rows, dimension) == (self._rows_per_block, self.dimension):
                 is_verified = self._verified_blocks is not None and (block_number, checksum) in self._verified_blocks
-                if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY_START:]):
+                if is_verified or checksum == compute_checksum(memoryview(value)[_BODY_START:]):
                     if not is_verified and self._verified_blocks is not None:
                         self._verified_blocks.mark_verified(block_number, checksum)
                     return self._block_type(value, self.dimension, self._rows_per_block)
@@ -411,7 +411,7 @@ class VectorWriter(Vectors):
                 buffer, 0, self._encoding, 0, self._rows_per_block, self._rows_per_block - num_free, self.dimension
             )
             # The checksum, for which the header has 0 so far.
-            struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY_START:]))
+            struct.pack_into("<I", buffer, 4, compute_checksum(memoryview(buffer)[_BODY_START:]))
             changed_blocks[key] = buffer
             if num_free:
                 free_counts[key] = _FREE_COUNT_STRUCT.pack(num_free)
