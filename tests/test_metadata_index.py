@@ -375,6 +375,26 @@ def test_columns_of_distant_numbers_stay_exact() -> None:
     assert list(zip(*(column.tolist() for column in unpacked), strict=True)) == [row, other]
 
 
+COLUMN_ROWS = st.dictionaries(
+    st.integers(256, 511), st.tuples(st.integers(-9, 9), st.just(7), *[st.integers(-(2**62), 2**62)] * 4)
+)
+
+
+@given(COLUMN_ROWS, COLUMN_ROWS, st.sets(st.integers(256, 511)))
+def test_rows_of_a_block_are_changed_as_those_of_a_dict(
+    old: dict[int, tuple[int, ...]], new: dict[int, tuple[int, ...]], removed: set[int]
+) -> None:
+    blocks: list[bytes | None] = [None]
+    expected: dict[int, tuple[int, ...]] = {}
+    for changes in (old, {**dict.fromkeys(removed | set(list(old)[::2])), **new}, dict.fromkeys((*old, *new))):
+        rows = {document: row and (document, *row) for document, row in changes.items()}
+        stored = None if blocks[-1] is None else memoryview(blocks[-1])
+        blocks.append(column_blocks.change_rows(1, stored, rows, "t", bytes(4)))
+        expected = {document: row for document, row in sorted((expected | rows).items()) if row}
+        columns = [] if blocks[-1] is None else column_blocks.unpack_columns(1, memoryview(blocks[-1]), "t", bytes(4))
+        assert list(zip(*map(np.ndarray.tolist, columns), strict=True)) == list(expected.values())
+
+
 def test_the_worked_examples_of_the_format_hold() -> None:
     page = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
     text = " ".join(page.split())  # lines can be broken within an example

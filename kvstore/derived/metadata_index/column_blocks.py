@@ -9,7 +9,7 @@ document. A block that fails its checksum raises CorruptionError.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -49,15 +49,48 @@ def get_column_values(record: DocumentRecord) -> DocumentColumns:
 def pack_rows(rows: ColumnValues) -> bytes:
     """Encode the numeric columns of one block's documents, in order of the document id, as a block with a checksum.
 
-    Each column is stored as distances from its minimum, in as few bytes as they need (frame of reference). ``rows`` has
-    the shape (documents, columns).
+    ``rows`` has the shape (documents, columns).
     """
-    columns = np.array(rows.T, order="C")
+    return _pack_columns(np.array(rows.T, order="C"))
+
+
+def change_rows(
+    block_number: int,
+    block: memoryview | None,
+    row_changes: Mapping[int, DocumentColumns | None],
+    table: str,
+    key: bytes,
+) -> bytes | None:
+    """Return a block with other rows of some documents (None: removed), or None if no document is left.
+
+    ``block`` is None if the block is new. Raises CorruptionError, with ``table`` and ``key``, if it is invalid.
+    """
+    new_rows = [row for row in row_changes.values() if row is not None]
+    columns: ColumnValues = np.array(new_rows, np.int64).reshape(-1, len(COLUMN_NAMES)).T
+    if block is not None:
+        old_columns = np.array(unpack_columns(block_number, block, table, key))
+        changed_documents = np.fromiter(row_changes, np.int64, len(row_changes))
+        is_unchanged = (old_columns[0] != changed_documents[:, None]).all(axis=0)
+        # take() is several times as fast as an index of the columns, and its result is in the order of columns.
+        unchanged_columns = old_columns.take(is_unchanged.nonzero()[0], axis=1)
+        columns = np.concatenate((unchanged_columns, columns), axis=1) if new_rows else unchanged_columns
+    if not columns.shape[1]:
+        return None
+    by_document = columns[0].argsort()  # the first column is the document id
+    return _pack_columns(columns.take(by_document, axis=1))
+
+
+def _pack_columns(columns: ColumnValues) -> bytes:
+    """Encode the columns of one block's documents, in order of the document id, as a block with a checksum.
+
+    Each column is stored as distances from its minimum, in as few bytes as they need (frame of reference). ``columns``
+    has the shape (columns, documents), and is overwritten.
+    """
     columns[0] %= DOCUMENTS_PER_BLOCK  # the positions of the documents in the block
     minima = columns.min(axis=1)
     # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
-    distances = columns.astype(np.uint64) - minima.astype(np.uint64)[:, None]
-    headers = [_COUNT.pack(len(rows))]
+    distances = columns.view(np.uint64) - minima.view(np.uint64)[:, None]
+    headers = [_COUNT.pack(columns.shape[1])]
     encoded_columns = []
     for minimum, maximum, column in zip(minima.tolist(), distances.max(axis=1).tolist(), distances, strict=True):
         width = next(width for width in _TYPES if maximum < 1 << (8 * width))

@@ -260,18 +260,9 @@ class MetadataMaintainer:
         changes: dict[bytes, bytes | None] = {}
         for block_number, key, stored_block in zip(block_numbers, keys, stored_blocks, strict=True):
             row_changes = self._row_changes[block_number]
-            new_rows = [row for row in row_changes.values() if row is not None]
-            rows = np.array(new_rows, np.int64).reshape(-1, len(column_blocks.COLUMN_NAMES))
-            if stored_block is not None:
-                old_columns = column_blocks.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
-                documents = old_columns[0].tolist()
-                is_unchanged = np.array([document not in row_changes for document in documents], np.bool_)
-                rows = np.concatenate((np.stack(old_columns, axis=1)[is_unchanged], rows))
-            if len(rows):
-                by_document = np.argsort(rows[:, 0])  # the first column is the document id
-                changes[key] = column_blocks.pack_rows(rows[by_document])
-            elif stored_block is not None:
-                changes[key] = None
+            block = column_blocks.change_rows(block_number, stored_block, row_changes, METADATA_COLUMNS, key)
+            if block is not None or stored_block is not None:
+                changes[key] = block
         self._write_view.change_many(METADATA_COLUMNS, changes)
         self._row_changes.clear()
 

@@ -13,7 +13,6 @@ rarity changes with every document. Damage raises CorruptionError.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvstore_cext.compact import EdgeChanges, unpack_numbers
+from kvstore_cext.msgpack_rows import compute_checksum
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -122,10 +122,14 @@ class PassageGraph(ViewReader):
 
     def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees (numbers of chunks) of ``entities``, in order, without reading the chunks themselves."""
+        return StoredDegrees(self._read_degree_values(entities))
+
+    def _read_degree_values(self, entities: npt.NDArray[np.uint32]) -> UInt64Array:
+        """Return the degrees of ``entities`` as stored, one number for each, in order."""
         page_numbers = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
         self._read_pages(set(page_numbers))
         indexes = [self._page_indexes[number] for number in page_numbers]
-        return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
+        return self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)]
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of entities (numbers of chunks); subclasses count only documents that a query allows."""
@@ -308,15 +312,15 @@ class GraphWriter(ViewWriter, PassageGraph):
             edge_changes = self._edge_changes.take(_ENTITIES_PER_BATCH)
             entities = sorted(edge_changes.keys() | linked_entities)
             linked_entities = []
-            old_degrees = dict(
-                zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True)
-            )
+            old_values = self._read_degree_values(np.array(entities, np.uint32)).tolist()
+            old_degrees = dict(zip(entities, old_values, strict=True))
             degrees = self._flush_chunks(edge_changes, old_degrees)
             for entity in entities:
                 # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
                 if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
                     degrees[entity] |= LINKED_FLAG
-            self._flush_degrees(degrees)
+            # A replaced document changes no degree of the entities that both its versions mention in several chunks.
+            self._flush_degrees(dict(degrees.items() - old_degrees.items()))
         self._link_changes.clear()
 
     def _flush_degrees(self, degrees: Mapping[int, int]) -> None:
@@ -452,12 +456,13 @@ def _decode_link_count(key: bytes, value: memoryview) -> int:
 def _encode_page(page: UInt64Array) -> bytes:
     """Encode the degrees (chunk counts) of a page of entities: a header with a checksum, then a number per entity."""
     packed = page.astype("<u8", copy=False).tobytes()
-    return _PAGE_HEADER.pack(_PAGE_ENCODING, zlib.crc32(packed)) + packed
+    return _PAGE_HEADER.pack(_PAGE_ENCODING, compute_checksum(packed)) + packed
 
 
 def _decode_page(key: bytes, value: memoryview) -> UInt64Array:
     """Decode the degrees (chunk counts) of a page of entities; raise CorruptionError if the page is damaged."""
     header, packed = value[: _PAGE_HEADER.size], value[_PAGE_HEADER.size :]  # 8 bytes for each entity
-    if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(header) != (_PAGE_ENCODING, zlib.crc32(packed)):
+    expected_header = _PAGE_HEADER.pack(_PAGE_ENCODING, compute_checksum(packed))
+    if len(packed) != 8 * ENTITIES_PER_PAGE or header != expected_header:
         raise CorruptionError(f"table {ENTITY_DEGREES}, key {key.hex()}: the page fails its checksum; run CHECK")
     return np.frombuffer(packed, "<u8")
