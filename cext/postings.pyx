@@ -19,6 +19,8 @@ include "posting_block.pxi"
 cdef enum:
     _MAX_BLOCK_POSTINGS = 1 << 30
     _FREQUENCIES = 256
+    # The maximum size of a posting: a distance of 64 bits, a frequency and a length of 16 bits.
+    _MAX_POSTING_BYTES = 10 + 1 + 3
 
 
 cdef void _find_bounds(const Posting* postings, size_t count, vector[Posting]& bounds) noexcept:
@@ -46,6 +48,16 @@ cdef void _find_bounds(const Posting* postings, size_t count, vector[Posting]& b
     reverse(bounds.begin(), bounds.end())
 
 
+cdef inline uint8_t* _put_leb128(uint8_t* cursor, uint64_t number) noexcept:
+    """Write a number as LEB128 to ``cursor``, which has room for it; return the address after it."""
+    while number >= 128:
+        cursor[0] = <uint8_t> (number | 128)
+        cursor += 1
+        number >>= 7
+    cursor[0] = <uint8_t> number
+    return cursor + 1
+
+
 cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]& out) noexcept:
     """Encode some postings of one term as the payload of a block in ``out``; posting_block.pxi has the format.
 
@@ -54,9 +66,9 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
     cdef uint64_t chunk = postings[0].chunk, distance
     cdef vector[Posting] bounds
     cdef uint32_t crc
-    cdef size_t position
+    cdef size_t position, size
+    cdef uint8_t* cursor
     out.clear()
-    out.reserve(4 * count + 32)
     _write_leb128(out, count)
     if count >= MIN_BOUNDED_POSTINGS:
         _find_bounds(postings, count, bounds)
@@ -67,15 +79,20 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
         crc = kv_crc(out.data(), out.size())
         out.push_back(<uint8_t> crc)
         out.push_back(<uint8_t> (crc >> 8))
+    size = out.size()
+    out.resize(size + _MAX_POSTING_BYTES * count)  # at first more than needed, so that no byte needs a check
+    cursor = out.data() + size
     for position in range(count):
         distance = postings[position].chunk - chunk
         chunk = postings[position].chunk
         if postings[position].frequency == 1:
-            _write_leb128(out, distance << 1 | 1)
+            cursor = _put_leb128(cursor, distance << 1 | 1)
         else:
-            _write_leb128(out, distance << 1)
-            out.push_back(postings[position].frequency)
-        _write_leb128(out, postings[position].length)
+            cursor = _put_leb128(cursor, distance << 1)
+            cursor[0] = postings[position].frequency
+            cursor += 1
+        cursor = _put_leb128(cursor, postings[position].length)
+    out.resize(cursor - out.data())
 
 
 def count_postings(payload) -> int:
@@ -141,17 +158,16 @@ cdef int _change_postings(
     Removals before the index ``first_removal`` are for earlier blocks. All are in order of chunks. Raises ValueError if
     an added chunk does not follow all others.
     """
-    cdef size_t index, position = 0
+    cdef size_t index, begin, position = 0
     new.clear()
     for index in range(first_removal, removals.size()):
+        begin = position
         while position < old.size() and old[position].chunk < removals[index]:
-            new.push_back(old[position])
             position += 1
+        new.insert(new.end(), old.begin() + begin, old.begin() + position)
         if position < old.size() and old[position].chunk == removals[index]:
             position += 1
-    while position < old.size():
-        new.push_back(old[position])
-        position += 1
+    new.insert(new.end(), old.begin() + position, old.end())
     for index in range(additions.size()):
         if new.size() and additions[index].chunk <= new.back().chunk:
             raise ValueError("an added chunk is before an existing one")

@@ -337,11 +337,12 @@ class PostingWriter(ViewWriter, Postings):
         The size of a term with a single block is not stored, because its postings can be counted in the block.
         """
         # Most terms of a replaced document keep their sizes, because its new version has them too.
-        changes = map(_SizeChange._make, self._changes.get_counts(terms))
         changes_by_key = {
-            key: change
-            for key, change in zip(keys, changes, strict=True)
-            if change.added_postings or change.added_blocks
+            key: _SizeChange(last_block_postings, added_postings, added_blocks)
+            for key, (last_block_postings, added_postings, added_blocks) in zip(
+                keys, self._changes.get_counts(terms), strict=True
+            )
+            if added_postings or added_blocks
         }
         if not changes_by_key:
             return
