@@ -37,7 +37,7 @@ from ..structures.state import State
 from ..structures.text_candidates import union_sorted
 from ..text.blocks import to_plain_text
 from ..text.languages import open_document_stemmers
-from ..text.normalize import FoldedText, fold, fold_to_bytes
+from ..text.normalize import fold, fold_to_bytes
 from ..text.words import list_guaranteed_terms, split_words
 from .fingerprint_cache import FingerprintCache
 from .full_delta import iter_batches
@@ -66,10 +66,13 @@ class _NewNames:
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
-    def find_in_text(self, folded: FoldedText, name_indexes: list[int]) -> list[Occurrence]:
-        """Return the occurrences of the names with these indexes in a folded text, as spans of the original text."""
-        occurrences = []
-        for name_index, folded_start, folded_end in self._search_keys.find_in_text(folded.data, name_indexes):
+    def find_in_text(self, text: str, name_indexes: list[int]) -> list[Occurrence]:
+        """Return the occurrences of the names with these indexes in a text."""
+        matches = self._search_keys.find_in_text(fold_to_bytes(text), name_indexes)
+        if not matches:  # the words are apart, or in a heading
+            return []
+        folded, occurrences = fold(text), []  # with the offsets in the original text
+        for name_index, folded_start, folded_end in matches:
             start, end = folded.to_original_span(folded_start, folded_end)
             occurrences.append(Occurrence(self.entities[name_index], start, end - start))
         return occurrences
@@ -441,8 +444,8 @@ class Linker:
         mentioned_chunks: dict[int, list[AddedChunk]] = {}
         for document, older_chunks in candidates.items():
             for (chunk, record, name_indexes), text in zip(older_chunks, texts[document], strict=True):
-                occurrences = new_names.find_in_text(fold(text), name_indexes)
-                if occurrences:  # otherwise the words are apart, or in a heading
+                occurrences = new_names.find_in_text(text, name_indexes)
+                if occurrences:
                     mentioned_chunks.setdefault(document, []).append(
                         AddedChunk(chunk, text.encode(), record.section, occurrences)
                     )

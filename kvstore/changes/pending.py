@@ -203,9 +203,8 @@ def changes_only_metadata(state: State, record: DocumentRecord, document: Pendin
     Derived data depends on the language in the metadata and on the tree name, so these must be the same.
     """
     new_document = document.document
-    if record.own_vectors != document.own_vectors:
-        return False
-    if record.own_vectors and not np.array_equal(state.read_vectors(record), document.vectors[CHUNK_VECTORS.name]):
+    # Comparing vectors or texts takes longer than comparing the other fields and the sizes of the texts.
+    if record.own_vectors != document.own_vectors or record.size != len(new_document.text):
         return False
     has_same_language = get_stated_language(record.meta) == get_stated_language(new_document.meta)
     has_same_tree = get_own_tree_name(record.key, record.meta) == get_own_tree_name(record.key, new_document.meta)
@@ -213,7 +212,9 @@ def changes_only_metadata(state: State, record: DocumentRecord, document: Pendin
     has_same_chunks = unpack_chunks(record.own_chunks) == new_document.own_chunks
     if not (has_same_language and has_same_tree and has_same_fields and has_same_chunks):
         return False
-    return has_same_text(state, record, new_document)
+    if not has_same_text(state, record, new_document):
+        return False
+    return not record.own_vectors or np.array_equal(state.read_vectors(record), document.vectors[CHUNK_VECTORS.name])
 
 
 def make_pending(
