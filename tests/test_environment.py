@@ -402,6 +402,19 @@ def test_an_empty_directory_becomes_a_store(tmp_path: Path) -> None:
     Environment.open(tmp_path, create=False).close()
 
 
+def test_a_store_that_another_process_creates_while_the_directory_is_listed_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create_and_list(path: Path) -> Iterator[Path]:
+        monkeypatch.undo()
+        with start_python("Environment.open(path).close()", path):
+            pass
+        return path.iterdir()
+
+    monkeypatch.setattr(Path, "iterdir", create_and_list)
+    Environment.open(tmp_path, create=False).close()
+
+
 def test_index_files_of_any_kind_are_not_a_store_and_block_nothing(tmp_path: Path) -> None:
     for name in ("vectors.index", "communities.index", "communities.index.new"):
         (tmp_path / name).write_bytes(b"kept")

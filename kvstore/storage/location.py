@@ -65,15 +65,11 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         return True
     if not path.is_dir():
         raise NotAStoreError(f"{path}: this is a file, but a store is a directory; choose another path")
-    if (path / DATA_FILE).is_file():
+    foreign_names = [] if (path / DATA_FILE).is_file() else _list_foreign_names(path)
+    if (path / DATA_FILE).is_file():  # another process may have created it while the names were listed
         # Check before anything is opened: kvstore must not create files in a directory of another application.
         _require_data_file(path / DATA_FILE)
         return False
-    with _report_denied_access(path):
-        names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
-        if get_file_size(path / NEW_DATA_FILE) <= MIN_DATA_BYTES:  # no records: a killed creation left it
-            names.discard(NEW_DATA_FILE)
-    foreign_names = sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
     if foreign_names:
         name_list = ", ".join(foreign_names[:3]) + (", ..." if len(foreign_names) > 3 else "")
         raise NotAStoreError(
@@ -85,6 +81,18 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
             "kvstore.open()"
         )
     return True
+
+
+def _list_foreign_names(path: Path) -> list[str]:
+    """Return the sorted names of the files in a directory that neither a deleted store nor a killed creation leaves.
+
+    Raises InputError if the directory may not be read.
+    """
+    with _report_denied_access(path):
+        names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
+        if get_file_size(path / NEW_DATA_FILE) <= MIN_DATA_BYTES:  # no records: a killed creation left it
+            names.discard(NEW_DATA_FILE)
+    return sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
 
 
 def resolve_data_link(path: Path) -> Path:
