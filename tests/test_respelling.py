@@ -105,6 +105,7 @@ COMPOUNDS = [
     # Known words stay, and so do words without a known last part, names and parts of words.
     ("Der Büchereiausweis ist ein Ausweis.", "Was kostet ein Büchereiausweis?", "Was kostet ein Büchereiausweis?"),
     ("Die Bücherei ist neu.", "Was kostet ein Büchereiausweis?", "Was kostet ein Büchereiausweis?"),
+    ("Das ist derzeit für Mitglieder.", "Wo ist die Mitgliederzeitung?", None),
     ("Die Ordnung und die Rung.", "Wo ist die Versicherung der Hausordnung-Nord?", None),
 ]
 
@@ -120,6 +121,21 @@ def test_german_compounds_are_divided_and_composed(make_store: Any) -> None:
     assert store.search("Welche Frist hat die Kündigung?", using="lexical")[0].document == "a"
     steps = {row[0]: row[1] for row in store.execute("EXPLAIN SEARCH 'Welche Frist hat die Kündigung?'")}
     assert steps["respell question"] == "as in the documents: Frist → Kündigungsfrist"
+
+
+def test_german_compounds_are_known_by_documents_in_other_languages(make_store: Any) -> None:
+    store: kvstore.Store = make_store(embedder="hashing:16", settings={"stemmer": "multilingual"})
+    store.put("a", "Die Lade steht in der Station.", meta={"lang": "de"})
+    store.put("b", "Price list: Ladestation Duo CHF 98.00, Händlerschulungen 15.00", meta={"lang": "en"})
+    store.put("c", "Was este din sat.", meta={"lang": "ro"})
+    for question, sought in (
+        ("Was kostet die Ladestation?", None),
+        ("Wer hält die Schulungen der Händler?", "Wer hält die Händlerschulungen der Händler?"),
+        ("Was kostet das Auto?", None),
+    ):
+        with store.state() as state:
+            assert respell_question(question, state)[0] == (sought or question)
+    assert "Ladestation Duo CHF 98.00" in store.ask("Was kostet die Ladestation Duo?").text.partition("\n")[0]
 
 
 #: The same in stores of other languages: another form of a word, a compound, and a typing error.

@@ -18,7 +18,7 @@ from itertools import chain
 from ..structures.state import State
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
-from .lexical_search import count_chunks_with_words
+from .lexical_search import count_chunks_with_words, list_stems
 
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
 #: The linking elements: letters that can join the parts of a compound.
@@ -36,9 +36,8 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
     ``stem`` is the stemming function for the question. A noun without a replacement is omitted.
     """
     nouns = list(dict.fromkeys(_NOUN_PATTERN.findall(question)))
-    terms = {noun: stem(fold_text(noun)) for noun in nouns}
-    counts = state.postings.count_chunks_by_term(list(terms.values()))
-    unknown_nouns = [noun for noun in nouns if not counts[terms[noun]]]
+    counts = count_chunks_with_words(list(map(fold_text, nouns)), state, stem)
+    unknown_nouns = [noun for noun in nouns if not counts[fold_text(noun)]]
     replacements: dict[str, str] = {}
     for noun in unknown_nouns:
         other_nouns = [other_noun for other_noun in nouns if other_noun != noun]
@@ -59,10 +58,15 @@ def _find_compound(noun: str, other_nouns: list[str], state: State, stem: Callab
     the most chunks is returned, or None if no chunk contains any.
     """
     compounds = [f"{other_noun}{link}{noun.lower()}" for other_noun in other_nouns for link in _LINKS]
-    terms = [stem(fold_text(compound)) for compound in compounds]
-    counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
-    best_index = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)  # None without others
-    return None if best_index is None or not counts[terms[best_index]] else compounds[best_index]
+    # Without the stems by other languages that do not reach the noun: Romanian takes *auto* for an ending.
+    terms = {
+        compound: [term for term in list_stems(fold_text(compound), stem) if len(term) > len(compound) - len(noun)]
+        for compound in compounds
+    }
+    counts = state.postings.count_chunks_by_term(list(dict.fromkeys(chain.from_iterable(terms.values()))))
+    totals = {compound: sum(counts[term] for term in compound_terms) for compound, compound_terms in terms.items()}
+    best = max(compounds, key=lambda compound: totals[compound], default=None)  # None without others
+    return None if best is None or not totals[best] else best
 
 
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
@@ -93,10 +97,13 @@ def divide_compound(
     }
     words = [*(fold_text(head) for _, head in divisions), *chain.from_iterable(modifier_forms.values())]
     counts = count_chunks_with_words(words, state, stem)
+    # A head does not begin inside a known modifier: "Derzeitung" in "Mitgliederzeitung".
+    ends = [len(modifier) for modifier, forms in modifier_forms.items() if any(map(counts.__getitem__, forms))]
     known_divisions: list[tuple[bool, int, tuple[str, str]]] = []  # the best one is the greatest
     for modifier, head in divisions:
         is_modifier_known = any(counts[form] for form in modifier_forms[modifier])
-        if counts[fold_text(head)] and (is_modifier_known or len(head) >= min_lone_head):
+        is_lone_head = len(head) >= min_lone_head and len(modifier) >= max(ends, default=0)
+        if counts[fold_text(head)] and (is_modifier_known or is_lone_head):
             known_divisions.append((is_modifier_known, len(head), (modifier, head)))
     _, _, best_division = max(known_divisions, default=(False, 0, None))
     return best_division

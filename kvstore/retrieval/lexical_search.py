@@ -190,14 +190,17 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
     return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
 
 
+def list_stems(word: str, stem: Callable[[str], str]) -> list[str]:
+    """Return the stems of a word: one, or several in a store of several languages."""
+    return stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)]
+
+
 def count_chunks_with_words(words: Sequence[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
     """Return about how many chunks contain each word in any form (with the same stem), by word.
 
     In a store of several languages, a word has a stem in each of them, and the counts of its stems are added up.
     """
-    terms_by_word = {
-        word: stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)] for word in words
-    }
+    terms_by_word = {word: list_stems(word, stem) for word in words}
     terms = dict.fromkeys(term for word_terms in terms_by_word.values() for term in word_terms)
     counts = state.postings.count_chunks_by_term(list(terms))
     return {word: sum(counts[term] for term in word_terms) for word, word_terms in terms_by_word.items()}
