@@ -64,12 +64,13 @@ def test_a_set_is_changed_as_sets_are_and_equal_sets_have_equal_bytes(
     assert after == (encoding.pack_container(expected) if expected else None)
     if after is not None:
         assert encoding.unpack_container(memoryview(after), "t", b"k").tolist() == sorted(expected)
+        assert encoding.unpack_bits(memoryview(after), "t", b"k") == sum(1 << offset for offset in expected)
         assert len(after) <= 1 + 1024 + 4
 
 
 @pytest.mark.parametrize("damaged_set", [b"", b"\x02", encoding.pack_container(range(5000))[:-1]])
 def test_a_damaged_set_is_an_error(damaged_set: bytes) -> None:
-    for unpack in (encoding.unpack_container, encoding.unpack_mask):
+    for unpack in (encoding.unpack_container, encoding.unpack_bits):
         with pytest.raises(CorruptionError, match="table t, key 6b"):
             unpack(memoryview(damaged_set), "t", b"k")
 

@@ -326,8 +326,15 @@ def list_facts() -> tuple[StatedFact[Any, Any], ...]:
 
 def list_stored_facts(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
     """Return the kinds of facts for whose tables ``has_records`` is true; no other system is imported."""
-    systems = _iter_needed_systems(lambda manifest: any(map(has_records, manifest.fact_tables)))
-    return [fact for system in systems for fact in system.facts if has_records(fact.row_table)]
+    names = [name for name, tables in _list_fact_tables() if any(map(has_records, tables))]
+    return [fact for name in names for fact in SYSTEMS[name].facts if has_records(fact.row_table)]
+
+
+@cache_list
+def _list_fact_tables() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the systems with facts, each by name with the tables of its facts, without importing systems."""
+    manifests = zip(SYSTEMS, list_manifests(), strict=True)
+    return tuple((name, manifest.fact_tables) for name, manifest in manifests if manifest.fact_tables)
 
 
 @cache_list

@@ -359,18 +359,21 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
     raise _make_corruption_error(table, key)
 
 
-def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
-    """Return a container, a set of document offsets, as a mask by offset.
+def unpack_bits(container: memoryview, table: str, key: bytes) -> int:
+    """Return a container, a set of document offsets, as an integer with a bit for each offset.
 
     Raises CorruptionError, with ``table`` and ``key``, if it is damaged.
     """
-    if container[:1] == _BITS_BYTE:  # faster than to list the offsets first
+    if container[:1] == _BITS_BYTE:
         body = records.unseal(container, table, key)
         if len(body) == 1 + _BITMAP_BYTES:
-            return np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little").view(np.bool_)
-    mask = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
-    mask[unpack_container(container, table, key)] = True
-    return mask
+            return int.from_bytes(body[1:], "little")
+    offsets = unpack_container(container, table, key)
+    if len(offsets) <= _MAX_SINGLE_BITS:
+        return sum(1 << offset for offset in offsets.tolist())
+    flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
+    flags[offsets] = True
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[int]:

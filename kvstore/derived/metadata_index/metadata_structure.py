@@ -61,8 +61,8 @@ class MetadataIndex:
         self.size = size
         self._change = change
         self._cache = cache
-        #: By index of a container, the languages of its documents. Read on first use.
-        self._languages_by_container: dict[int, list[tuple[str, DocumentMask]]] = {}
+        #: By index of a container, each language with a bit for each of its documents. Read on first use.
+        self._languages_by_container: dict[int, list[tuple[str, int]]] = {}
 
     def make_empty_mask(self) -> DocumentMask:
         """Return an empty set of documents as a mask."""
@@ -130,15 +130,15 @@ class MetadataIndex:
         languages = self._languages_by_container.get(container_index)
         if languages is None:
             languages = self._languages_by_container[container_index] = self._read_languages(container_index)
-        return next((language for language, mask in languages if mask[offset]), None)
+        return next((language for language, bits in languages if bits >> offset & 1), None)
 
-    def _read_languages(self, container_index: int) -> list[tuple[str, DocumentMask]]:
-        """Return each language code with the mask of the documents of a container that are in the language.
+    def _read_languages(self, container_index: int) -> list[tuple[str, int]]:
+        """Return each language code with a bit for each of the documents of a container that are in the language.
 
         The scan skips the containers with other indexes, because their number grows with the store.
         """
         prefix, key_suffix = encode_column_prefix(LANGUAGE_COLUMN), records.encode_u32(container_index)
-        languages: list[tuple[str, DocumentMask]] = []
+        languages: list[tuple[str, int]] = []
         stop = prefix + TEXT + _END
         rows = self._view.scan(METADATA_SETS, prefix + TEXT, stop)
         row = next(rows, None)
@@ -150,8 +150,8 @@ class MetadataIndex:
             elif key > index_key + key_suffix:  # skip to the next language
                 rows = self._view.scan(METADATA_SETS, index_key + _END, stop)
             else:
-                mask = encoding.unpack_mask(container, METADATA_SETS, key)
-                languages.append((str(decode_value(index_key[len(prefix) :])), mask))
+                bits = encoding.unpack_bits(container, METADATA_SETS, key)
+                languages.append((str(decode_value(index_key[len(prefix) :])), bits))
             row = next(rows, None)
         return languages
 

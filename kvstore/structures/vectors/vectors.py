@@ -327,42 +327,57 @@ class VectorWriter(Vectors):
         super().__init__(view, dimension, space)
         self._write_view = view
         self._changed_blocks: dict[int, _VectorBlock] = {}  # by number
-        self._blocks_with_room: list[int] | None = None  # blocks with free rows; None: not listed yet
+        #: The numbers of blocks with free rows, in reverse of the order in which they are filled; None: not listed yet.
+        self._blocks_with_room: list[int] | None = None
+        #: True if that list has the stored blocks with free rows, and not only the changed ones.
+        self._has_stored_blocks = False
 
     def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
         """Put the vector of an id into a free row of a block, and return the numbers of the block and the row.
 
         ``next_block`` is the number of the block to create if all are full. :meth:`flush` writes the block.
         """
-        if self._blocks_with_room is None:
-            self._blocks_with_room = self._list_blocks_with_room()
-        if not self._blocks_with_room:
+        blocks_with_room = self._list_blocks_with_room()
+        if not blocks_with_room:
+            self._list_stored_blocks(blocks_with_room)
+        if not blocks_with_room:
             buffer = bytearray(self._block_size)
             block = self._block_type(buffer, self.dimension, self._rows_per_block)
             block.ids[:] = FREE_ID
             self._changed_blocks[next_block] = block
-            self._blocks_with_room.append(next_block)
-        block_number = self._blocks_with_room[-1]
+            blocks_with_room.append(next_block)
+        block_number = blocks_with_room[-1]
         block = self._get_private_block(block_number)
         free_rows = (block.ids == FREE_ID).nonzero()[0]
         row = int(free_rows[0])
         block.ids[row] = id
         block.put(row, vector)
         if len(free_rows) == 1:
-            self._blocks_with_room.pop()
+            blocks_with_room.pop()
         return block_number, row
 
     def _list_blocks_with_room(self) -> list[int]:
-        """Return the numbers of the blocks with free rows, in reverse of the order in which they are filled.
+        """Return the list of the blocks with free rows; the blocks that this transaction has changed are filled first.
 
-        Blocks that this transaction has changed are filled first, then the blocks with the lowest numbers.
+        If it is new, it has only these: a store can have many others, and those of replaced documents have enough room.
         """
-        changed_blocks = [number for number, block in self._changed_blocks.items() if (block.ids == FREE_ID).any()]
-        listed_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
-        return [*(number for number in reversed(listed_blocks) if number not in self._changed_blocks), *changed_blocks]
+        if self._blocks_with_room is None:
+            changed_blocks = self._changed_blocks.items()
+            self._blocks_with_room = [number for number, block in changed_blocks if (block.ids == FREE_ID).any()]
+            self._has_stored_blocks = False
+        return self._blocks_with_room
+
+    def _list_stored_blocks(self, blocks_with_room: list[int]) -> None:
+        """Add the stored blocks with free rows to a list, unless it has them, to be filled last, by number."""
+        if not self._has_stored_blocks:
+            stored_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
+            blocks_with_room[:0] = [number for number in reversed(stored_blocks) if number not in self._changed_blocks]
+            self._has_stored_blocks = True
 
     def remove(self, block_number: int, row: int) -> None:
         """Remove the vector in a row of a block; a later vector can take the row."""
+        if self._blocks_with_room is not None:
+            self._list_stored_blocks(self._blocks_with_room)  # before this block is a changed one
         block = self._get_private_block(block_number)
         if self._blocks_with_room is not None and not (block.ids == FREE_ID).any():  # the block was full
             self._blocks_with_room.append(block_number)
@@ -375,7 +390,7 @@ class VectorWriter(Vectors):
         pending.
         """
         num_free = self._count_all_free_rows()
-        self._blocks_with_room = self._list_blocks_with_room()
+        self._list_stored_blocks(self._list_blocks_with_room())
         moves: list[VectorMove] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), max_blocks)
         for block_number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
