@@ -764,7 +764,8 @@ def make_pdf(pages: Sequence[list[str] | str], title: str | None = None) -> byte
         line_operators = "".join(f"({line.replace('(', chr(92) + '(')}) Tj T* " for line in lines)
         stream = lines if isinstance(lines, str) else f"BT /F1 11 Tf 14 TL 50 800 Td {line_operators}ET"
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
-        fonts = "<< /Font << /F1 3 0 R >> >>"
+        bold = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>"
+        fonts = f"<< /Font << /F1 3 0 R /F2 {bold} >> >>"
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources {fonts} /Contents {len(objects)} 0 R >>"
         )
@@ -1012,6 +1013,62 @@ def test_pdf_cells_can_almost_touch_the_next_column() -> None:
         "Notice to give up a plot   three months   one month\n"
         "Hens                       six            eight\n"
     )
+
+
+def test_pdf_tables_can_have_bold_names_and_empty_cells() -> None:
+    """A browser centers the names of columns. A column of short cells is hardly wider than the longest one."""
+    names = make_page_content((92, 700, "Size"), (170, 700, "330"), (214, 700, "500"), (255, 700, "Note"))
+    rows = make_page_content(
+        (60, 682, "Fill height from mouth"),
+        (164, 682, "52 mm"),
+        (206, 682, "60 mm"),
+        (60, 664, "Height of the crank"),
+        (164, 664, "turn 14"),
+        (206, 664, "turn 22"),
+        (60, 646, "Head bolts"),
+        (164, 646, "24 Nm"),
+        (250, 646, "both"),
+        (60, 628, "Pressure"),
+        (164, 628, "1.8 bar"),
+        (206, 628, "2.0 bar"),
+        (250, 628, "check"),
+    )
+    assert read_one(make_pdf([names.replace("/F1", "/F2") + rows]), "a.pdf").text == (
+        "Size                     330       500       Note\n"
+        "----------------------   -------   -------   -----\n"
+        "Fill height from mouth   52 mm     60 mm\n"
+        "Height of the crank      turn 14   turn 22\n"
+        "Head bolts               24 Nm               both\n"
+        "Pressure                 1.8 bar   2.0 bar   check\n"
+    )
+
+
+def test_pdf_centered_names_of_columns_can_lack_the_first_one() -> None:
+    names = make_page_content((130, 700, "Trust"), (255, 700, "Supplier"))
+    rows = make_page_content(
+        *((x, y, cell) for y, row in ((682, "Contract,Ann Lee Oduya,Gareth Flynn"), (664, "Orders,Bo Ray,order desk"))
+          for x, cell in zip((60, 105, 240), row.split(","), strict=True))
+    )  # fmt: skip
+    assert read_one(make_pdf([names.replace("/F1", "/F2") + rows]), "a.pdf").text == (
+        "–          Trust           Supplier\n"
+        "--------   -------------   ------------\n"
+        "Contract   Ann Lee Oduya   Gareth Flynn\n"
+        "Orders     Bo Ray          order desk\n"
+    )
+
+
+def test_pdf_a_wrapped_title_is_whole() -> None:
+    title = make_page_content((50, 760, "Bottling line: operating and"), (50, 736, "maintenance manual"))
+    text = make_page_content(*((50, 700 - 12 * row, f"{LONG} of the line") for row in range(4)))
+    document = read_one(make_pdf([title.replace("10 Tf", "20 Tf") + text], "manual.html"), "a.pdf")
+    assert document.title == "Bottling line: operating and maintenance manual"
+    assert document.text.startswith(f"{document.title}\n\n{LONG}")
+
+
+def test_pdf_the_date_that_a_browser_prints_on_two_pages_is_left_out() -> None:
+    date = make_page_content((24, 820, "11/30/26, 7:34 AM")).replace("10 Tf", "8 Tf")
+    pages = [make_page_content((50, 700, f"{LONG} of page {page}")) + date for page in ("one", "two")]
+    assert read_one(make_pdf(pages), "a.pdf").text == f"{LONG} of page one\n\n{LONG} of page two\n"
 
 
 def test_pdf_lists_and_contents_are_no_tables() -> None:

@@ -31,9 +31,11 @@ def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -
     return "\n\n".join(filter(None, (short_text, *long_lines, *paragraphs))) + "\n"
 
 
-def align_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as plain text, with a line for each row of cells and its columns aligned by spaces."""
+def align_columns(rows: Sequence[Sequence[str]], *, has_header: bool = False) -> str:
+    """Return a table as plain text: a line for each row, aligned by spaces, and dashes below a header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if has_header:
+        rows = [rows[0], ["-" * width for width in widths], *rows[1:]]
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )

@@ -19,7 +19,9 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from dataclasses import replace
+from itertools import chain, pairwise, takewhile
+from statistics import median_high
 from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
@@ -27,7 +29,7 @@ from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .field_lines import align_columns
 from .pdf_fonts import PenTracker
-from .pdf_lines import MARKER_PATTERN, PageLine, read_page_lines
+from .pdf_lines import MARKER_PATTERN, MIN_CELL_GAP, LineCell, PageLine, read_page_lines
 from .raw_document import (
     JSON,
     MAX_EXCERPT_CHARACTERS,
@@ -54,8 +56,10 @@ _MAX_SIZE_DIFFERENCE = 0.12
 #: The minimum number of rows of a table, and of one of two columns or with narrow gaps. A line of two cells can also be
 #: a term next to its definition, or two texts that have nothing to do with each other.
 _MIN_ROWS, _MIN_UNCERTAIN_ROWS = 2, 3
-#: The number of lines at the beginning of a table of which one has its columns; a cell of the others can be centered.
-_NUM_HEADER_LINES = 2
+#: The columns of a table are searched in this number of lines. The minimum gap before a column that begins at the same
+#: position in several lines, and the maximum difference of its positions, in letter heights.
+_MAX_COMPARED_LINES = 12
+_MIN_SHARED_GAP, _MAX_SHARED_OFFSET = 0.65, 0.1
 #: The maximum distance of two rows, and of a line that continues the cells above it, in letter heights.
 _MAX_ROW_DISTANCE, _MAX_CONTINUED_DISTANCE = 4.0, 1.5
 #: The minimum indentation that has a meaning, and the maximum offset between aligned lines, in letter heights.
@@ -75,6 +79,7 @@ _DIGITS_PATTERN = re.compile(r"(?<!\d)(?!(?:19|20)\d\d(?!\d))\d{1,4}(?!\d)")
 _PAGE_WORD = r"(?:[Pp]age|[Ss]eite|[Pp][aá]gina|p\.|S\.)"
 #: A page number, in a line with ``#`` in place of each number: ``page # of #``.
 _PAGE_NUMBER_PATTERN = re.compile(rf"\W*(?:{_PAGE_WORD}\W*)?#(?:\W*(?:of|von|sur|de|di|van|/)\W*#)?\W*")
+_DATE_PATTERN = re.compile(r"#([/.-]) ?#\1 ?#")  # that of printing
 _PAGE_LABEL_PATTERN = re.compile(rf"(?<!\w){_PAGE_WORD}\W*#")
 #: A word or hyphenated compound, and the last word before a hyphen at the end of a line.
 _COMPOUND_PATTERN = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
@@ -140,15 +145,16 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
 
     A running line is among the first or last of its page. At the same height, other pages have a line that differs only
     in numbers. It must occur on ``_MIN_RUNNING_PAGES`` pages, and on ``_MIN_RUNNING_SHARE`` of the pages between its
-    first and last page, because chapter heads change. Two pages are enough for a line with the number of the page. If
-    nothing else would be left, all lines are kept.
+    first and last page, because chapter heads change. Two pages are enough for a line with the number of the page, and
+    for the same line with a date. If nothing else would be left, all lines are kept.
     """
     running_lines: dict[int, NavigationPart] = {}  # by the id of the line
     for (edge, _, normalized), occurrences in _group_edge_lines(pages).items():
         page_indexes = sorted({page_index for page_index, _ in occurrences})
         num_pages_between = page_indexes[-1] - page_indexes[0] + 1
         is_numbered = edge == "foot" or _PAGE_LABEL_PATTERN.search(normalized) is not None
-        min_pages = 2 if is_numbered and _has_page_numbers(occurrences) else _MIN_RUNNING_PAGES
+        has_date = _DATE_PATTERN.search(normalized) and len({line.text for _, line in occurrences}) == 1
+        min_pages = 2 if has_date or (is_numbered and _has_page_numbers(occurrences)) else _MIN_RUNNING_PAGES
         if len(page_indexes) < max(min_pages, _MIN_RUNNING_SHARE * num_pages_between):
             continue
         reason = "page number" if _PAGE_NUMBER_PATTERN.fullmatch(normalized) else f"running {edge}"
@@ -241,7 +247,9 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     for previous, line, next_line in zip([None, *lines], lines, [*lines[1:], None], strict=False):
         if id(line) in table_lines:
             if id(line) in tables:
-                paragraphs.append(align_columns(tables[id(line)].rows))
+                header, *others = tables[id(line)].lines
+                has_header = header.is_bold and not any(row.is_bold for row in others)
+                paragraphs.append(align_columns(tables[id(line)].rows, has_header=has_header))
             continue
         separator = None
         is_next_item = bool(paragraphs) and _is_next_item(paragraphs[-1], line.text)
@@ -266,10 +274,11 @@ def _is_next_item(item: str, line: str) -> bool:
 
 
 class _PageLayout(NamedTuple):
-    """The usual length of a full line of a page, in characters, and the usual distance between lines, in points."""
+    """The usual length of a full line of a page in characters; its usual line distance and letter size in points."""
 
     usual_length: int
     leading: float
+    size: float
 
 
 def _measure_layout(lines: Sequence[PageLine]) -> _PageLayout:
@@ -278,27 +287,45 @@ def _measure_layout(lines: Sequence[PageLine]) -> _PageLayout:
     usual_length = lengths[len(lengths) * 9 // 10]  # the ninth decile, to ignore short lines of headings and tables
     # The distances between adjacent lines, without gaps between blocks and jumps to the next column.
     steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
-    return _PageLayout(usual_length, leading=steps[len(steps) // 2] if steps else 0.0)  # the median
+    leading = steps[len(steps) // 2] if steps else 0.0  # the median
+    return _PageLayout(usual_length, leading, size=median_high(line.size for line in lines))
 
 
 def _find_tables(lines: Sequence[PageLine]) -> Iterator[_AlignedTable]:
     """Yield the tables among the lines of a page: adjacent lines of aligned cells (texts between wide gaps).
 
-    The columns of a table begin at the cells of its first or second line, whichever gives it more rows.
+    The columns of a table begin at the cells of its first line or at the positions that its lines share, whichever
+    gives it more rows.
     """
     index = 0
     while index < len(lines):
-        candidates = (
-            _match_rows(lines, index, reference)
-            for reference in lines[index : index + _NUM_HEADER_LINES]
-            if len(reference.column_starts) > 1
-        )
-        table = max(candidates, key=lambda candidate: len(candidate.rows), default=None)
+        references = (lines[index], _align_lines(lines, index))
+        tables = (_match_rows(lines, index, line) for line in references if len(line.column_starts) > 1)
+        table = max(tables, key=lambda table: (len(table.rows), sum(map(bool, chain(*table.rows)))), default=None)
         if table is not None and _is_table(table):
             yield table
             index += len(table.lines)
         else:
             index += 1
+
+
+def _align_lines(lines: Sequence[PageLine], first: int) -> PageLine:
+    """Return a line with a cell at each position where at least two lines, and half of those below ``first``, have one.
+
+    The lines end before one without a gap.
+    """
+    next_lines = lines[first : first + _MAX_COMPARED_LINES]
+    rows = list(takewhile(lambda line: len(line.cells) > 1 or line.gaps, next_lines))
+    gaps = [gap for line in rows for gap in line.gaps if gap.width > _MIN_SHARED_GAP]
+    starts = sorted([*(cell.x for line in rows for cell in line.cells), *(gap.x for gap in gaps)])
+    size = lines[first].size
+    cells: list[LineCell] = []
+    for x in starts:
+        num_aligned = sum(abs(x - start) <= _MAX_SHARED_OFFSET * size for start in starts)
+        is_next = not cells or x - cells[-1].x > _MAX_ALIGNED_OFFSET * size
+        if is_next and num_aligned >= max(2, (len(rows) - 1) / 2):
+            cells.append(LineCell(x, ""))
+    return replace(lines[first], cells=cells, gaps=[], end_x=None)
 
 
 class _AlignedTable(NamedTuple):
@@ -321,10 +348,10 @@ def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _
         if not 0 < distance <= _MAX_ROW_DISTANCE * line.size:
             break
         cells = _split_into_columns(line, reference)
-        if cells is None and not table.rows and _is_header_of(line, reference):
-            cells = [" ".join(cell.text.split()) for cell in line.cells]
         if cells is None:
             break
+        if not table.rows and line.is_bold and all(cells[1:]):  # a header can lack its first cell
+            cells[0] = cells[0] or "–"
         if cells[0]:
             table.rows.append(cells)
         elif table.rows and distance <= _MAX_CONTINUED_DISTANCE * line.size:
@@ -338,8 +365,8 @@ def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _
 def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None:
     """Return the text of a line in each column of a table, or None if the line does not belong to the table.
 
-    The columns begin at the cells of the line ``reference``. A row has a text in each column. A line that continues a
-    row has none in the first column.
+    The columns begin at the cells of the line ``reference``. A row has a text in each column, or aligned texts in the
+    first of more than two columns and another one. A line that continues a row has none in the first column.
     """
     starts = [*reference.column_starts, reference.end_x or math.inf]
     tolerance = _MAX_ALIGNED_OFFSET * line.size
@@ -347,6 +374,7 @@ def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None
     pieces = list(_iter_pieces(line))
     has_same_end = abs((line.end_x or 0.0) - (reference.end_x or math.inf)) <= tolerance
     column = -1
+    is_aligned = len(cells) > 2
     for index, (x, text, is_cell) in enumerate(pieces):
         aligned_columns = (
             next_column
@@ -362,33 +390,24 @@ def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None
         elif is_right_aligned and column == len(cells) - 2:
             column += 1
         elif is_cell:  # it can be centered
-            column += 1
-            if column == len(cells) or not starts[column] - tolerance <= x < starts[column + 1]:
+            is_aligned = False
+            column = next((c for c in range(column + 1, len(cells)) if starts[c] - tolerance <= x < starts[c + 1]), -1)
+            if column < 0:
                 return None
         # Any other piece continues the text of the column.
         cells[column] = f"{cells[column]} {text}".strip()
-    is_complete = all(cells) or not cells[0]
-    return cells if is_complete else None
+    is_row = all(cells) or not cells[0] or (is_aligned and any(cells[1:]))
+    return cells if is_row else None
 
 
 def _iter_pieces(line: PageLine) -> Iterator[tuple[float, str, bool]]:
-    """Split the cells of a line at the gaps in them, and yield the pieces: x position, text, True at a cell's start."""
+    """Split the cells of a line at the gaps in them, and yield the pieces: x position, text, True after a wide gap."""
     for index, (start, text) in enumerate(line.cells):
         gaps = [gap for gap in line.gaps if gap.cell == index]
         offsets = [0, *(gap.offset for gap in gaps), len(text)]
-        starts = [start, *(gap.x for gap in gaps)]
-        for x, (offset, end) in zip(starts, pairwise(offsets), strict=True):
-            yield x, " ".join(text[offset:end].split()), offset == 0
-
-
-def _is_header_of(line: PageLine, row: PageLine) -> bool:
-    """True if ``line`` has one cell above each cell of ``row``, which begins at the same x position or to its right."""
-    starts = row.column_starts
-    ends = [*starts[1:], math.inf]
-    tolerance = _MAX_ALIGNED_OFFSET * line.size
-    return len(line.cells) == len(starts) and all(
-        start - tolerance <= cell.x < end for start, end, cell in zip(starts, ends, line.cells, strict=True)
-    )
+        starts = [(start, True), *((gap.x, gap.width > MIN_CELL_GAP) for gap in gaps)]
+        for (x, is_wide), (offset, end) in zip(starts, pairwise(offsets), strict=True):
+            yield x, " ".join(text[offset:end].split()), is_wide
 
 
 def _is_table(table: _AlignedTable) -> bool:
@@ -419,13 +438,14 @@ def _choose_separator(
     if _CLAUSE_START_PATTERN.match(line.text) and _CLAUSE_END_PATTERN.search(previous.text):
         return None  # "4.2 The tenant", below the end of a sentence
     # A line of the usual length, or with a hyphen at its end, usually continues; a short line ends its paragraph.
+    scale = max(1.0, line.size / layout.size)  # of the letters of a title
     is_full = (
-        len(previous.text) >= _SHORT_LINE_SHARE * layout.usual_length
+        len(previous.text) * scale >= _SHORT_LINE_SHARE * layout.usual_length
         or _HYPHENATED_PATTERN.search(previous.text) is not None
     )
     if distance_down <= 0:  # the next column, or an irregular order
         return " " if is_full else None
-    if distance_down > _MAX_LEADING * layout.leading:
+    if distance_down > _MAX_LEADING * layout.leading * scale:
         return None
     if abs(line.size - previous.size) > _MAX_SIZE_DIFFERENCE * previous.size:
         return None

@@ -36,7 +36,7 @@ _LETTER_WIDTH = 0.62
 _COLUMN_GAP = 1.4
 _MIN_COLUMN_CHARACTERS = 25
 #: The minimum gap between two cells of a row, in letter heights. The spaces of justified words are narrower.
-_MIN_CELL_GAP = 1.15
+MIN_CELL_GAP = 1.15
 #: The minimum gap that can separate two cells if other lines have a cell at the same position, in letter heights.
 _MIN_INNER_GAP = 0.35
 #: The maximum distance of a blank line from the line above it, in letter heights.
@@ -68,13 +68,13 @@ class CellGap(NamedTuple):
     """A gap inside a cell that separates two cells if other lines have a cell at the same position.
 
     ``x`` is the position of the text after the gap, which begins at the character ``offset`` of the cell. ``cell`` is
-    the index of the cell. ``is_wide`` is True if the gap is wider than the spaces of justified words.
+    the index of the cell, and ``width`` the width of the gap in letter heights.
     """
 
     cell: int
     offset: int
     x: float
-    is_wide: bool
+    width: float
 
 
 @dataclass(slots=True)
@@ -91,6 +91,7 @@ class PageLine:
     after_blank: bool = False  # True if it follows a blank line
     end_x: float | None = None  # the x position after its last letter, if known
     gaps: list[CellGap] = field(default_factory=list)
+    is_bold: bool = False  # True if its last text is bold
 
     @property
     def text(self) -> str:
@@ -100,7 +101,7 @@ class PageLine:
     @property
     def column_starts(self) -> list[float]:
         """The x positions of the texts that can be cells of a table: those before and after wide gaps."""
-        return sorted([*(cell.x for cell in self.cells), *(gap.x for gap in self.gaps if gap.is_wide)])
+        return sorted([*(cell.x for cell in self.cells), *(gap.x for gap in self.gaps if gap.width > MIN_CELL_GAP)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +167,12 @@ class _LineCollector:
             operand[:] = [*_widen_word_gaps(self._pen.add_word_gaps(operand)), *self._pen.compensate_scale(advance)]
 
     def collect_text(
-        self, text: str, transformation: Sequence[float], text_matrix: Sequence[float], font: object, size: float
+        self, text: str, transformation: Sequence[float], text_matrix: Sequence[float], font: Any, size: float
     ) -> None:
         """Add a text that pypdf reports to ``lines``, split at wide gaps between the texts that operators have shown.
 
         The current transformation and the text matrix give its position; ``size`` is the font size in text units. The
-        ``font``, which pypdf passes too, is not used. A text can have line ends, and parts without letters.
+        ``font`` is the entry of the page, or None. A text can have line ends, and parts without letters.
         """
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(transformation, text_matrix)
@@ -196,6 +197,7 @@ class _LineCollector:
             if self._open_line is not None:
                 is_last = bool(shown_texts) and index == nonblank_indexes[-1]
                 self._open_line.end_x = shown_texts[-1].end_x if is_last else None
+                self._open_line.is_bold = "bold" in str((font or {}).get("/BaseFont")).lower()
 
     def _record_line_end(self) -> None:
         """Record in ``_separation`` that pypdf reported the end of a line.
@@ -305,7 +307,7 @@ def _has_cell_gap(line: PageLine, x: float, size: float) -> bool:
     start, last_text = line.cells[-1]
     if line.end_x is None:  # its end is unknown: estimate it from the number of letters
         return _is_wide_gap(x - start, len(last_text.strip()), size)
-    return x - line.end_x > _MIN_CELL_GAP * size
+    return x - line.end_x > MIN_CELL_GAP * size
 
 
 def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
@@ -324,7 +326,7 @@ def _find_cell_gap(end_x: float | None, x: float, size: float) -> CellGap | None
     """
     if end_x is None or x - end_x <= _MIN_INNER_GAP * size:
         return None
-    return CellGap(0, 0, x, is_wide=x - end_x > _MIN_CELL_GAP * size)
+    return CellGap(0, 0, x, width=(x - end_x) / size)
 
 
 def _split_at_gaps(

@@ -58,7 +58,7 @@ _DEFAULT_TITLE_PATTERN = re.compile(
     r"|(?:document|dokument|documento|book|mappe|map|classeur|libro|cartel|pasta|presentation|präsentation|presentatie"
     r"|présentation|presentación|presentazione|apresentação) ?\d+|slide ?1"
     r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint"
-    r"|word document|(?:about|blob|data|file|https?):\S+",  # browsers use the address
+    r"|word document|(?:about|blob|data|file|https?):\S+|.+\.x?html?",  # browsers use the address or the file name
     re.IGNORECASE,
 )
 #: A mark of a title that is a file name, as in "Microsoft Word - tea.docx".
