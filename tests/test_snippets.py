@@ -23,6 +23,24 @@ The Tenant pays a deposit of three net monthly rents before the keys are handed 
 HOURS = "Loans\n  Books        28 days\n  Board games  14 days\n"
 MINUTES = "**Present:** Ruth Abel (chair), Tomasz Nowak\n**Excused:** Peter Quist, who sends his regards.\n"
 ATTENDANCE = "Present: Ines Okafor, Tom Brandt.\nThe treasurer reported a surplus of 2,300 euros.\n"
+FIRST_AID = "Eyes: Rinse at once. Do not rub. Skin: Wash for ten minutes. Use cold water.\n"
+STOCK = """\
+STOCK ON 30 JUNE
+
+==========================================
+Article        Packing        Stock  Value
+------------------------------------------
+Rope 8 mm      100 m reel         4  21.00
+Shackle        each              60
+------------------------------------------
+Total                                21.00
+==========================================
+
+Counted by Ann. The rates are as follows.
+  Adults         2.50    after six less
+  Children       1.00    after six none
+Members count for free.
+"""
 MANUAL = """\
 Fuel
 ----
@@ -232,6 +250,30 @@ STEPS = """\
             ],
         ),
         (
+            STOCK,
+            "text",
+            [
+                ("STOCK ON 30 JUNE", "", "Article: Rope 8 mm; Packing: 100 m reel; Stock: 4; Value: 21.00"),
+                ("STOCK ON 30 JUNE", "", "Article: Shackle; Packing: each; Stock: 60"),
+                ("STOCK ON 30 JUNE", "", "Total 21.00"),
+                ("STOCK ON 30 JUNE", "", "Counted by Ann."),
+                ("STOCK ON 30 JUNE", "", "The rates are as follows."),
+                ("STOCK ON 30 JUNE", "", "Adults: 2.50; after six less"),
+                ("STOCK ON 30 JUNE", "", "Children: 1.00; after six none"),
+                ("STOCK ON 30 JUNE", "", "Members count for free."),
+            ],
+        ),
+        (
+            FIRST_AID,
+            "text",
+            [
+                ("", "", "Eyes: Rinse at once."),
+                ("", "Eyes", "Do not rub."),
+                ("", "", "Skin: Wash for ten minutes."),
+                ("", "Skin", "Use cold water."),
+            ],
+        ),
+        (
             SUPPLIERS,
             "text",
             [
@@ -269,6 +311,8 @@ STEPS = """\
         "steps",
         "lido",
         "lease",
+        "stock",
+        "first aid",
         "suppliers",
     ],
 )

@@ -34,6 +34,8 @@ _BILL_ENTRY_PATTERN = compile_lazily(
 #: The gap between two columns of a line, and the maximum length of the first column in characters.
 _COLUMN_GAP_PATTERN = compile_lazily(r"\s{2,}")
 _MAX_FIRST_COLUMN = 60
+#: A line that only separates what is above it from what is below it, such as the header of a table from its rows.
+RULE_PATTERN = compile_lazily(r"(?:[-=_*~#] *){5,}")
 #: The maximum distance between the starts of a column in two lines, whose texts can be aligned at their ends.
 _MAX_COLUMN_SHIFT = 3
 #: The maximum number of words that are one snippet with the line that introduces them.
@@ -87,16 +89,18 @@ def _has_columns(paragraph: str) -> bool:
     """True if a paragraph has several lines, each with columns separated by white space, such as prices.
 
     The second column begins at about the same place in each line. False if a line begins with a dash, as an option with
-    its definition does, or ends as a sentence or clause does.
+    its definition does, or ends as a sentence or clause does, unless there is a rule below the first line.
     """
     lines = [line.strip().expandtabs() for line in paragraph.splitlines()]
+    if has_rule := len(lines) > 2 and RULE_PATTERN.fullmatch(lines[1]) is not None:
+        del lines[1]
     gaps = [_COLUMN_GAP_PATTERN.search(line) for line in lines]
     second_columns = [gap.end() for gap in gaps if gap is not None and gap.start() <= _MAX_FIRST_COLUMN]
     if len(lines) < 2 or len(second_columns) < len(lines):
         return False
     is_aligned = max(second_columns) - min(second_columns) <= _MAX_COLUMN_SHIFT
     has_option_or_sentence = any(line.startswith("-") or line.endswith((".", "!", "?", ",", ";")) for line in lines)
-    return is_aligned and not has_option_or_sentence
+    return is_aligned and (has_rule or not has_option_or_sentence)
 
 
 def _is_piped(paragraph: str) -> bool:
@@ -128,23 +132,38 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
     """Yield each line of columns as a snippet, such as ``Friday: 10:00; 18:00``.
 
     If the first line has the names of the columns, it is not yielded, and each cell follows the name of its column.
+    A rule below a first line of several names shows that it has them. A row can then have empty cells.
     """
     snippets = list(split_entries(block))
-    rows = [
-        list(map(render_inline, _COLUMN_GAP_PATTERN.split(block.text[snippet.start : snippet.end].strip())))
-        for snippet in snippets
-    ]
-    has_header = _has_header(rows)
+    lines = [block.text[snippet.start : snippet.end].strip().expandtabs() for snippet in snippets]
+    if has_rule := len(lines) > 1 and RULE_PATTERN.fullmatch(lines[1]) is not None:
+        del snippets[1], lines[1]
+    rows = [list(map(render_inline, _split_cells(line, lines[0] if has_rule else ""))) for line in lines]
+    has_header = (has_rule and len(rows[0]) >= _MIN_HEADED_COLUMNS) or _has_header(rows)
     first_index = 1 if has_header else 0
     for snippet, row in zip(snippets[first_index:], rows[first_index:], strict=True):
-        if has_header:
-            snippet.text = "; ".join(f"{name}: {cell}" for name, cell in zip(rows[0], row, strict=True))
-            snippet.cell_text = " ".join(row)
+        if has_header and len(row) == len(rows[0]):
+            cells = zip(rows[0], row, strict=True)
+            snippet.text = "; ".join(cell if name == "–" else f"{name}: {cell}" for name, cell in cells if cell)
+            snippet.cell_text = " ".join(filter(None, row))
+            snippet.empty_columns = " ".join(name for name, cell in zip(rows[0], row, strict=True) if not cell)
         else:
             # The colons of a form are aligned: "Ward     : Heron".
             first_cell, *other_cells = (cell.removeprefix(": ") for cell in row)
             snippet.text = f"{first_cell.removesuffix(':').rstrip()}: {'; '.join(other_cells).replace(':; ', ': ')}"
         yield snippet
+
+
+def _split_cells(line: str, header: str) -> list[str]:
+    """Return the cells of a line of columns. If it has more or fewer than the ``header``, it is split below its names.
+
+    It is not split below a name in the middle of a word. Without a header, wide gaps separate the cells.
+    """
+    cells = _COLUMN_GAP_PATTERN.split(line)
+    starts = [0, *(gap.end() for gap in _COLUMN_GAP_PATTERN.finditer(header))]
+    if not header or len(cells) == len(starts) or any(line[start - 1 : start].strip() for start in starts[1:]):
+        return cells
+    return [line[start:end].strip() for start, end in pairwise([*starts, len(line)])]
 
 
 def _split_piped(block: PassageBlock) -> Iterator[Snippet]:
@@ -228,6 +247,9 @@ def _split_line_list(block: PassageBlock) -> Iterator[Snippet]:
 
 
 LINE_LIST = BlockKind("line list", _is_line_list, _split_line_list, "Dentist 0171 55 23\nBlue bins on Tuesday")
+COLUMNS = BlockKind(
+    "columns", _has_columns, _split_columns, "Monday   closed\nFriday   10:00 - 18:00", ends_definition=False
+)
 #: The kinds in the order in which they are tried.
 BLOCK_KINDS = (
     BlockKind("bill", _is_bill, partial(split_table, header_row=""), "Milk 1.20\nBread 3.40"),
@@ -239,9 +261,7 @@ BLOCK_KINDS = (
     ),
     BlockKind("piped", _is_piped, _split_piped, "Bed | Name | Notes\n2 | Ann Lee | stays"),
     BlockKind("record", _is_record, _split_record, "country: Albania\nincome: 10620", ends_definition=False),
-    BlockKind(
-        "columns", _has_columns, _split_columns, "Monday   closed\nFriday   10:00 - 18:00", ends_definition=False
-    ),
+    COLUMNS,
     LINE_LIST,
 )
 

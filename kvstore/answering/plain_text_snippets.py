@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, WORD_PATTERN
-from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
+from .block_kinds import COLUMNS, FIELD_PATTERN, LINE_LIST, RULE_PATTERN, find_block_kind
 from .inline_rendering import render_inline
 from .snippets import (
     PassageBlock,
@@ -32,8 +32,6 @@ from .snippets import (
 FIELD_OR_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line, separated from its definition by white space; the number of a clause is no term.
 _COLUMN_TERM_PATTERN = compile_lazily(r"(?!\d{1,3}[.)] )(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
-#: A line that only separates what is above it from what is below it.
-_RULE_PATTERN = compile_lazily(r"(?:[-=_*~#] ?){5,}")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
 SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`~]*\Z")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
@@ -153,14 +151,17 @@ class PlainTextSplitter:
             return
         introduces_next = is_lead_in(piece)
         self._lead_in_indent = part.indent if introduces_next else None
-        yield from split_prose(
+        for snippet in split_prose(
             part_span,
             kind="item" if part.is_item else "prose",
             term=label,
             language=self._language,
             has_own_term=bool(own_term),
             introduces_next=introduces_next,
-        )
+        ):
+            field = FIELD_OR_SPEAKER_PATTERN.match(snippet.text) if own_term else None
+            label = field["term"] if field else label  # "Eyes: Rinse. Skin: Wash."
+            yield replace(snippet, label="" if field or not snippet.label else label, term=label)
 
     def _find_own_term(self, part: _ParagraphPart, text: str) -> str:
         """Return the term at the start of a part of a paragraph; empty if it has none. ``text`` is the part's text.
@@ -196,12 +197,19 @@ def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) ->
 
 
 def _split_at_rules(text: str, block: Block) -> Iterator[Block]:
-    """Yield the parts of a block between its lines of dashes or similar marks, or the block itself if it has none."""
-    lines = _list_lines(text, block.start, block.end)
-    rules = [index for index, line in enumerate(lines) if _RULE_PATTERN.fullmatch(text, line.start, line.end)]
-    if block.kind == "heading" or not rules:
+    """Yield the parts of a block between its lines of dashes or similar marks, or the block itself if it has none.
+
+    The line above the rows of a table stays with them.
+    """
+    if block.kind == "heading":
         yield block
         return
+    lines = _list_lines(text, block.start, block.end)
+    rules = [index for index, line in enumerate(lines) if RULE_PATTERN.fullmatch(text, line.start, line.end)]
+    for before, rule, after in list(zip([-1, *rules], rules, [*rules[1:], len(lines)], strict=False)):
+        table = text[lines[before + 1].start : lines[after - 1].end] if rule == before + 2 < after - 1 else ""
+        if COLUMNS.matches(table):
+            rules.remove(rule)
     for before, after in pairwise([-1, *rules, len(lines)]):
         if after - before > 1:
             yield replace(block, start=lines[before + 1].start, end=lines[after - 1].end)
@@ -319,9 +327,9 @@ def _find_part_end(
     """Return the index after the last line of the part of a paragraph that begins at the line ``first``.
 
     The part ends before the next item of a list, title, term above its definition, or line with a term in its first
-    column. It also ends before a line that is indented by less than ``min_next_indent`` characters, and before one that
-    opens an entry and is not indented more than ``first``. ``item_lines`` are the indexes of the first lines of items,
-    and ``max_width`` is the width of the lines in characters.
+    column. It also ends before a line that is indented by less than ``min_next_indent`` characters, before one that
+    opens an entry and is not indented more than ``first``, and at lines of columns. ``item_lines`` are the indexes of
+    the first lines of items, and ``max_width`` is the width of the lines in characters.
     """
     for index in range(first + 1, len(lines)):
         if lines[index].indent < min_next_indent or index in item_lines:
@@ -330,6 +338,11 @@ def _find_part_end(
         if opens_entry or _is_title_line(lines, index, item_lines, max_width):
             return index
         if _is_term_line(lines, index) or _has_term_column(lines, index):
+            return index
+        has_gap, follows_gap = ("  " in line.text for line in (lines[index], lines[index - 1]))
+        if has_gap and not follows_gap and SENTENCE_END_PATTERN.search(lines[index - 1].text):
+            return index
+        if follows_gap and not has_gap and COLUMNS.matches("\n".join(line.text for line in lines[first:index])):
             return index
     return len(lines)
 
