@@ -815,6 +815,21 @@ def test_a_document_of_another_year_does_not_answer(
     assert "£20,000" in answer.text
 
 
+@pytest.mark.parametrize(("month", "outcome"), [("March", "answered"), ("April", "nearest")])
+def test_a_numeric_date_is_in_its_month(reader: AnswerReader, tmp_path: Path, month: str, outcome: str) -> None:
+    rows = (
+        "gyle,beer,brewed,brewer,litres,fermenter,yeast,notes",
+        "G11,Saison Sunday,2025-03-20,Ines Duarte,790,FV3,Belle Saison,Packaged a week early.",
+        "G17,Hazel Mild,2025-04-15,Ines Duarte,810,FV3,Windsor,Colour a shade lighter.",
+        "G18,Regatta Gold,2025-05-20,Bo Hollis,600,FV3,Nottingham,Seasonal for the regatta.",
+    )
+    (tmp_path / "batches.csv").write_text("\n".join(rows))
+    with kvstore.open(tmp_path / "store") as store:
+        store.ingest(tmp_path / "batches.csv")
+        answer = store.ask(f"Which yeast was used for the Saison Sunday in {month}?")
+    assert answer.outcome == outcome and "yeast: Belle Saison" in answer.text
+
+
 def test_a_list_is_read_with_the_sentence_that_introduces_it(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "## Donors\n\nWe received donations from:\n\n- Arnold Quill\n- Ada Berg\n\n## Gifts\n\nA gift is worth 5 euros."

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..text.month_names import read_month_numbers
+from ..text.name_words import MONTHS
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.question_words import read_language_file, split_phrases
@@ -54,6 +55,7 @@ _NUMERIC_DATE_PATTERN = compile_lazily(
     r"(?<![\d./-])(?:\d{1,2}[./-] ?(?P<month>1[0-2]|0?[1-9])[./-] ?(?:19|20)?\d\d(?![./-]?\d)"
     r"|(?:19|20)\d\d-(?P<iso>1[0-2]|0[1-9])(?!\d))"
 )
+_ENGLISH_MONTH_PATTERN = compile_lazily(rf"\b(?:{'|'.join(map(str.title, MONTHS))})\b")
 #: A year, but no amount ("2000 euros").
 YEAR_PATTERN = compile_lazily(
     r"(?<![\d.,€$£])(?<![€$£] )(?:1[5-9]|20)\d\d(?![.,]?\d|\s?[€$£%°]|\s?(?:euros?|eur|usd|gbp|franken|francs?|dollars?"
@@ -163,6 +165,21 @@ def _compile_abbreviated_days(abbreviations: tuple[str, ...]) -> re.Pattern[str]
 
 
 @cache
+def name_months(text: str, question: str) -> str:
+    """Return a text with names in place of the numbers of the months that a question names in English.
+
+    >>> [name_months("brewed: 2025-03-20", f"Who brewed in {month}?") for month in ("March", "May")]
+    ['brewed: 20 March 2025', 'brewed: 2025-03-20']
+    """
+    for name in set(_ENGLISH_MONTH_PATTERN.findall(question)):
+        month = MONTHS.index(name.lower()) + 1
+        text = re.sub(rf"\b(\d{{4}})-{month:02}-(\d\d)\b", rf"\2 {name} \1", text)
+        # With slashes, only a day after 12 shows which number is the month.
+        day = r"\b(\d\d?(?=\.)|(?:1[3-9]|[23]\d)(?=/))"
+        text = re.sub(rf"{day}[./]0?{month}[./](\d{{4}})\b", rf"\1 {name} \2", text)
+    return text
+
+
 def _read_months(language: str | None) -> Mapping[str, int]:
     """Return the number (1 to 12) of each name of a month in the word file of a language, without accents. Cached."""
     word_file = read_language_file(language) if language in _MONTH_LANGUAGES else None

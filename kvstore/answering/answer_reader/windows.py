@@ -23,6 +23,7 @@ from ..answer_types import FIXED_FORM_TYPES, AnswerType, find_quality
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import SnippetScorer, find_newer_entries, list_candidates
 from ..passages import Passage
+from ..question_dates import name_months
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
 from ..releases import asks_for_latest_release, parse_release, remove_release_words
@@ -197,7 +198,7 @@ class _CandidateEstimator:
         """
         snippet = get_snippet(self._passages, position)
         assert snippet.hit is not None  # true for all candidates
-        own_terms = self._scorer.list_question_terms(snippet.scored_text)
+        own_terms = self._scorer.list_question_terms(name_months(snippet.scored_text, self._scorer.question))
         label_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= label_terms
@@ -329,6 +330,7 @@ def _build_window_text(
     text = _phrase_mail_field(_render_with_block(snippets, index))
     if snippet.kind == "table":
         text = _select_compared_cells(text, scorer.question)
+    text = name_months(text, scorer.question)
     return text_before + text, len(text_before)
 
 
