@@ -168,6 +168,7 @@ class OpenDocumentConverter:
         starts_strike = self._is_struck(element) and inline.start_strike()
         inline.add_text(element.text or "")
         for part in element:
+            is_span = part.tag == f"{TEXT}span"
             if part.tag in _IGNORED_TAGS:
                 pass
             elif part.tag == f"{TEXT}s" or part.tag == f"{TEXT}tab":
@@ -181,12 +182,12 @@ class OpenDocumentConverter:
                     inline.add_text(f"[{len(self._notes)}]")
             elif part.tag.startswith(DRAW):
                 boxes.append(part)
-            elif part.tag == f"{TEXT}span" and self._is_code(part):
+            elif is_span and self._is_code(part):
                 inline.add_code("".join(_iter_verbatim(part)))
-            elif not len(part) and self._is_superscript(part) and inline.add_exponent(part.text or ""):
+            elif is_span and not len(part) and self._is_superscript(part) and inline.add_exponent(part.text or ""):
                 pass
             else:
-                emphasis_start = inline.start_emphasis() if self._is_emphasized(part) else None
+                emphasis_start = inline.start_emphasis() if is_span and self._is_emphasized(part) else None
                 self._add_inline(part, inline, boxes)
                 inline.end_emphasis(emphasis_start)
                 if part.tag == f"{TEXT}a":
@@ -201,10 +202,8 @@ class OpenDocumentConverter:
         return any(map(_CODE_STYLE_PATTERN.match, self._list_style_names(span)))
 
     def _is_emphasized(self, span: Element) -> bool:
-        """True if an element is a span whose style, or one of its parent styles, is bold, italic or named emphasis."""
-        if any(name.endswith("Emphasis") for name in self._list_style_names(span)):
-            return span.tag == f"{TEXT}span"
-        return any(
+        """True if the style of a span, or one of its parent styles, is bold, italic or named emphasis."""
+        return any(name.endswith("Emphasis") for name in self._list_style_names(span)) or any(
             properties.get(f"{_FORMATTING_NAMESPACE}font-weight") == "bold"
             or properties.get(f"{_FORMATTING_NAMESPACE}font-style") == "italic"
             for properties in self._iter_text_properties(span)
@@ -212,11 +211,10 @@ class OpenDocumentConverter:
 
     def _is_struck(self, element: Element) -> bool:
         """True if the style of a paragraph or span, or its nearest parent style that decides it, strikes text out."""
-        for name in self._list_style_names(element):
-            properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
-            if properties is not None and (line := properties.get(f"{STYLE}text-line-through-style")) is not None:
-                return line != "none"
-        return False
+        lines = (
+            properties.get(f"{STYLE}text-line-through-style") for properties in self._iter_text_properties(element)
+        )
+        return next((line for line in lines if line is not None), "none") != "none"
 
     def _is_superscript(self, span: Element) -> bool:
         """True if the style of a span raises its text (OpenDocument 1.3, 20.415)."""
@@ -224,9 +222,9 @@ class OpenDocumentConverter:
         position = next(filter(None, positions), "")
         return position.startswith("super") or bool(_RAISED_PATTERN.match(position))
 
-    def _iter_text_properties(self, span: Element) -> Iterator[Element]:
-        """Yield the text properties of the style of a span and of its parent styles; nothing for other elements."""
-        for name in self._list_style_names(span) if span.tag == f"{TEXT}span" else ():
+    def _iter_text_properties(self, element: Element) -> Iterator[Element]:
+        """Yield the text properties of the style of a paragraph or span, then of its parent styles."""
+        for name in self._list_style_names(element):
             properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
             if properties is not None:
                 yield properties

@@ -110,12 +110,12 @@ class _StyleReducingArchive(zipfile.ZipFile):
     def read(self, name: str | zipfile.ZipInfo, pwd: bytes | None = None) -> bytes:
         """Return the bytes of the part ``name``; of the styles, only the number formats. ``pwd`` is a password."""
         data = super().read(name, pwd)
-        return _reduce_styles(data) if name == _STYLES_PART else data
+        return _keep_number_formats(data) if name == _STYLES_PART else data
 
 
-def _reduce_styles(data: bytes) -> bytes:
-    """Return the styles of a workbook with nothing but the number formats of cells."""
-    styles = parse_xml(data)
+def _keep_number_formats(styles_xml: bytes) -> bytes:
+    """Return the styles of a workbook, in XML, with nothing but the number formats of cells."""
+    styles = parse_xml(styles_xml)
     formats = "".join(
         f"<numFmt numFmtId={quoteattr(number_format.get('numFmtId', ''))} "
         f"formatCode={quoteattr(number_format.get('formatCode', 'General'))}/>"
