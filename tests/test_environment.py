@@ -45,6 +45,7 @@ from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.locks import MaintenanceThread, WriterLock
 from kvstore.storage.new_file import create_file_atomically
+from kvstore.storage.open_file import TransactionGate
 from kvstore.structures import tables
 from kvstore_cext.pages import Pages
 
@@ -1138,6 +1139,19 @@ class _InterruptedObject:
         return getattr(self._wrapped, name)
 
 
+def _check_that_others_can_write(environment: Environment) -> None:
+    """Write a record in another thread, because a lock that is held for ever would block this one."""
+    ended = threading.Event()
+
+    def write_again() -> None:
+        put_record(environment, b"key", b"other")
+        ended.set()
+
+    threading.Thread(target=write_again, daemon=True).start()
+    assert ended.wait(10), "the interrupted transaction still holds a lock"
+    assert environment.gate.num_open == 0
+
+
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("place", ["put", "wait"])
 def test_ctrl_c_at_any_point_of_a_task_leaves_no_transaction_open(
@@ -1152,15 +1166,60 @@ def test_ctrl_c_at_any_point_of_a_task_leaves_no_transaction_open(
         monkeypatch.setattr(transaction_thread._Task, "wait", lambda task: wait(task))
     with pytest.raises(KeyboardInterrupt):
         environment.write()
-    ended = threading.Event()
+    _check_that_others_can_write(environment)
 
-    def write_again() -> None:
-        put_record(environment, b"key", b"other")
-        ended.set()
 
-    threading.Thread(target=write_again, daemon=True).start()
-    assert ended.wait(30), "the interrupted transaction still holds LMDB's lock"
-    assert environment.gate.num_open == 0
+def _interrupt_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, late: bool) -> None:
+    """Raise Ctrl-C at the first call of a method in the main thread, the only one that it reaches."""
+    method = getattr(owner, name)
+    interrupted = _InterruptedCall(method, late=late)
+
+    def call(*args: Any) -> Any:
+        return (interrupted if threading.current_thread() is threading.main_thread() else method)(*args)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (TransactionGate, "leave_if_counted"),
+        (WriterLock, "release"),
+        (Environment, "register_commit"),
+        (transaction_thread.TransactionThread, "run"),
+    ],
+)
+def test_ctrl_c_in_the_end_of_a_write_transaction_releases_its_locks(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, end: str, late: bool
+) -> None:
+    put_record(environment, b"key", b"value")
+    transaction = environment.write()
+    transaction.put("a", b"key", b"new value")
+    with monkeypatch.context() as patch:
+        _interrupt_once(patch, owner, name, late=late)
+        with contextlib.suppress(KeyboardInterrupt):
+            getattr(transaction, end)()
+    _check_that_others_can_write(environment)  # while ``transaction`` is still referenced, as by a traceback
+    transaction.abort()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(transaction_thread.TransactionThread, "run"), (Environment, "_acquire_writer_lock")]
+)
+def test_ctrl_c_after_a_step_of_the_begin_of_a_write_transaction_releases_its_locks(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    put_record(environment, b"key", b"value")
+    with monkeypatch.context() as patch:
+        _interrupt_once(patch, owner, name, late=True)
+        with pytest.raises(KeyboardInterrupt):
+            environment.write()
+    _check_that_others_can_write(environment)
+    with environment.write(), pytest.raises(TransactionError, match="this thread has a write transaction open"):
+        environment.write()  # the failed call does not release the lock of the first transaction
+    _check_that_others_can_write(environment)
 
 
 def test_ctrl_c_in_the_begin_of_a_view_ends_its_transaction_once(

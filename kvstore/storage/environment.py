@@ -227,10 +227,12 @@ class Environment(ClosedOnExit, OpenFile):
         Raises LockTimeoutError, which names the holder of the lock; TransactionError if this thread has a write
         transaction open; ReadOnlyError if the environment is read-only; and ClosedError if it is closed.
         """
-        self._acquire_writer_lock(timeout)
-        lmdb_transaction: _LmdbTransaction | None = None
+        # Filled in the transaction thread, so that an interruption (Ctrl-C) cannot lose a transaction that has begun.
+        begun_transactions: list[_LmdbTransaction] = []
         view: WriteTransaction | None = None
+        was_held = self._writer_lock.is_held  # by this thread; then it cannot be acquired
         try:
+            self._acquire_writer_lock(timeout)
             with self.gate.lock:  # keeps the file open and its map unchanged
                 self.require_open()
                 must_grow = self.must_grow or self.data.used_bytes > self.data.map_size // 2
@@ -238,15 +240,12 @@ class Environment(ClosedOnExit, OpenFile):
                 with contextlib.suppress(StoreFullError):  # without waiting: only if no transaction is open
                     self.grow_map(0)
             while True:
-                lmdb_transaction = self.transaction_thread.run(
-                    partial(self.begin_transaction, write=True), self._abort_transaction
-                )
-                transaction, handles = lmdb_transaction
+                self.transaction_thread.run(lambda: begun_transactions.append(self.begin_transaction(write=True)))
+                transaction, handles = begun_transactions[0]
                 if transaction.stat()["entries"] == len(handles):  # LMDB's main tree has an entry for each table
                     break
                 # Another process has created tables: open them.
-                lmdb_transaction = None
-                self.transaction_thread.run(partial(self._abort_transaction, (transaction, handles)))
+                self.transaction_thread.run(lambda: self._abort_transaction(begun_transactions.pop()))
                 self.open_tables(handles)
             view = WriteTransaction(self, self.data.wrap_write_transaction(transaction, handles))
             self._views.add(view)
@@ -255,10 +254,10 @@ class Environment(ClosedOnExit, OpenFile):
             # After an interruption, a lost view has already ended the transaction and released the lock.
             if view is not None:
                 view.abort()
-            elif self._writer_lock.is_held:
+            elif self._writer_lock.is_held and not was_held:
                 try:
-                    if lmdb_transaction is not None:
-                        self.transaction_thread.run(partial(self._abort_transaction, lmdb_transaction))
+                    if begun_transactions:
+                        self.transaction_thread.run(lambda: self._abort_transaction(begun_transactions.pop()))
                 finally:
                     self._writer_lock.release()
             raise

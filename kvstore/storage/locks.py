@@ -104,7 +104,7 @@ class MaintenanceThread(threading.Thread):
 
 class WriterLock:
     """The exclusive right to write to one store: a lock for the threads of this process, and a lock on a file for other
-    processes, both held together. One object serves all threads. Only the thread that holds the lock may release it.
+    processes, both held together. One object serves all threads. Any thread may release it.
     """
 
     def __init__(self, path: Path) -> None:

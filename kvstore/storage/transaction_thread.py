@@ -68,11 +68,11 @@ class TransactionThread:
         self._tasks: SimpleQueue[_Task | None] | None = None
         self._thread: int | None = None  # its identifier
 
-    def run(self, function: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
+    def run(self, function: Callable[[], Result]) -> Result:
         """Run ``function`` in the transaction thread and return its result, or raise its error.
 
-        An interruption (Ctrl-C) is raised once the function has ended; its result is passed to ``undo`` first. In the
-        transaction thread itself, and while the process is ending, the function is simply called.
+        An interruption (Ctrl-C) is raised once the function has ended, and loses its result. In the transaction thread
+        itself, and while the process is ending, the function is simply called.
         """
         tasks = self._ensure_started()
         if tasks is None:
@@ -90,9 +90,6 @@ class TransactionThread:
             if error is not None:
                 raise error
             if interruption is not None:
-                if undo is not None:
-                    result: Result = task.result
-                    self.run(lambda: undo(result))
                 raise interruption
             return task.result  # type: ignore[no-any-return]
         finally:

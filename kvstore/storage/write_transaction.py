@@ -199,29 +199,28 @@ class WriteTransaction(LmdbView):
             else:
                 for segment in pack_segments(self._own_changes):
                     self._write_record(engine_tables.RECENT, buffer.register_segment(segment), segment)
-        transaction = self._get_transaction()
+        self._get_transaction()  # raises an error in another thread, or after the end
         try:
-            self._owner.transaction_thread.run(transaction.commit)
+            self._owner.transaction_thread.run(self._commit_and_end)
         except STORAGE_ERRORS as error:
             raise self._abort_and_translate(error, "commit") from error
-        except BaseException:  # an interruption: the commit has ended nevertheless
-            self._end()
+        except BaseException:  # such as an interruption; does nothing if it came after the commit
+            self.abort()
             raise
-        self._owner.register_commit(self._created_tables)  # so that later transactions find the created tables
-        if self._cached_buffer is not None:
-            self._owner.buffer_reader.buffer = self._cached_buffer  # so that its segments are not read again
-        self._end()
 
     def abort(self) -> None:
         """Roll the transaction back; does nothing if it has ended.
 
         Any thread may call it while the transaction's own thread is not using the transaction.
         """
-        if self._transaction is not None:
-            try:
-                self._owner.transaction_thread.run(self._transaction.abort)
-            finally:
-                self._end()
+        if self._transaction is None:
+            return
+        try:
+            self._owner.transaction_thread.run(self._abort_and_end)
+        except BaseException:
+            if self._transaction is not None:  # an interruption that came before the rollback
+                self._owner.transaction_thread.run(self._abort_and_end)
+            raise
 
     def __enter__(self) -> Self:
         """Return the transaction itself, which has begun already."""
@@ -430,6 +429,26 @@ class WriteTransaction(LmdbView):
         if isinstance(error, lmdb.MapFullError):
             return self._owner.make_map_full_error()
         return translate_error(error, f"{self._owner.path}, {location}")
+
+    def _commit_and_end(self) -> None:
+        """Commit, make the changes known to later transactions, and end this one; after an LMDB error, it stays open.
+
+        Runs in the transaction thread, so an interruption (Ctrl-C) cannot leave its locks held.
+        """
+        self._transaction.commit()
+        try:
+            self._owner.register_commit(self._created_tables)  # so that later transactions find the created tables
+            if self._cached_buffer is not None:
+                self._owner.buffer_reader.buffer = self._cached_buffer  # so that its segments are not read again
+        finally:
+            self._end()
+
+    def _abort_and_end(self) -> None:
+        """Roll back and end the transaction; runs in the transaction thread, like :meth:`_commit_and_end`."""
+        try:
+            self._transaction.abort()
+        finally:
+            self._end()
 
     def _end(self) -> None:
         """Close the view, and report the end of the transaction to the data file, which releases its locks."""
