@@ -215,7 +215,7 @@ def check_text(name: str, value: Any) -> None:
 def to_plain_value(value: Any) -> Any:
     """Return a scalar of numpy as a Python value, a date or time as ISO 8601, and a missing value of pandas as None.
 
-    NaN also becomes None. Other values are returned unchanged.
+    NaN also becomes None, and a numpy time is rounded down to microseconds. Other values are returned unchanged.
 
     >>> import numpy
     >>> to_plain_value(numpy.int64(3)), to_plain_value(numpy.float32(0.5)), to_plain_value(float("nan"))
@@ -226,12 +226,26 @@ def to_plain_value(value: Any) -> Any:
     if type(value) in _PLAIN_TYPES:
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        value = value.item()
+        value = _to_python_scalar(value)
     # Only NaN differs from itself.
     is_missing = value != value if isinstance(value, float) else type(value).__name__ in ("NAType", "NaTType")
     if is_missing:
         return None
     return value.isoformat() if isinstance(value, (date, time)) else value  # a datetime is a date
+
+
+def _to_python_scalar(value: Any) -> Any:
+    """Return a scalar of numpy, or another array without dimensions, as a Python value.
+
+    A duration, and a time before year 1 or after year 9999, is returned unchanged.
+    """
+    scalar = value.item()
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind not in ("M", "m") or not isinstance(scalar, int):
+        return scalar
+    # Python cannot represent nanoseconds, so numpy returns them as a number, which is not a time.
+    time_or_number = value.astype("datetime64[us]").item() if kind == "M" else scalar
+    return value if isinstance(time_or_number, int) else time_or_number
 
 
 def is_text(value: object) -> bool:

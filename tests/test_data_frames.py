@@ -68,6 +68,31 @@ def test_scalars_of_numpy_are_parameters(store: kvstore.Store) -> None:
     assert store.keys(limit=np.int32(1)) == ["tea"]  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_numpy_are_text_at_any_resolution(store: kvstore.Store, unit: str) -> None:
+    # Python has no nanoseconds, so numpy returns such a time as a number.
+    time = np.datetime64("2026-01-31T12:00:00", unit)
+    assert store.put("tea", "Tea.", meta={"time": time, "list": [time]})
+    document = store.get("tea")
+    assert document is not None and document.meta == {"time": "2026-01-31T12:00:00", "list": ["2026-01-31T12:00:00"]}
+    assert store.keys(where={"time": {"$gte": time}}) == ["tea"]
+    assert store.keys(where="meta ->> 'time' = ?", parameters=(time,)) == ["tea"]
+    assert store.execute("SELECT ?", (np.datetime64("NaT", unit),)).fetchall() == [(None,)]
+
+
+def test_durations_of_numpy_are_rejected(store: kvstore.Store) -> None:
+    for unit in ("D", "ns"):
+        duration = np.timedelta64(3, unit)
+        with pytest.raises(errors.InputError, match="invalid metadata field 'age': timedelta64 is not a JSON value"):
+            store.put("tea", "Tea.", meta={"age": duration})
+        with pytest.raises(errors.KvstoreError, match="a parameter must be text, a number, a date"):
+            store.execute("SELECT ?", (duration,))
+        with pytest.raises(errors.InputError, match="age can be compared with"):
+            store.keys(where={"age": duration})
+    with pytest.raises(errors.InputError, match="datetime64 is not a JSON value"):
+        store.put("tea", "Tea.", meta={"day": np.datetime64("12026-01-31")})
+
+
 def test_rows_of_a_data_frame(store: kvstore.Store) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(
