@@ -443,6 +443,9 @@ def test_paths_with_other_content_are_reported(tmp_path: Path) -> None:
     with pytest.raises(NotAStoreError, match=r"data\.mdb is missing, but there is notes\.txt"):
         Environment.open(tmp_path)
     assert file.read_text() == "no store"
+    (tmp_path / "folders" / "data.mdb.new").mkdir(parents=True)
+    with pytest.raises(NotAStoreError, match=r"data\.mdb is missing, but there is data\.mdb\.new"):
+        Environment.open(tmp_path / "folders")
     garbage = tmp_path / "garbage"
     garbage.mkdir()
     (garbage / "data.mdb").write_bytes(b"not LMDB at all " * 4096)

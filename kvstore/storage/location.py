@@ -88,9 +88,10 @@ def _list_foreign_names(path: Path) -> list[str]:
 
     Raises InputError if the directory may not be read.
     """
+    new_path = path / NEW_DATA_FILE
     with _report_denied_access(path):
         names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
-        if get_file_size(path / NEW_DATA_FILE) <= MIN_DATA_BYTES:  # no records: a killed creation left it
+        if new_path.is_file() and get_file_size(new_path) <= MIN_DATA_BYTES:  # a killed creation left it
             names.discard(NEW_DATA_FILE)
     return sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
 
