@@ -433,6 +433,21 @@ def _describe_expected_number(value: Any) -> str | None:
     return "a number" if math.isnan(value) else None
 
 
+def _describe_expected_boolean(value: Any) -> str | None:
+    """Return None if a value is True, False, 1, 0 or a boolean of numpy, else a description of what was expected.
+
+    Text is not valid, because Python takes "no" and "false" for true.
+    """
+    if type(value).__name__ in ("bool", "bool_"):
+        return None
+    return None if isinstance(value, int) and value in (0, 1) else "True or False"
+
+
+def _describe_expected_function(value: Any) -> str | None:
+    """Return None if a value can be called, else a description of what was expected."""
+    return None if callable(value) else "a function"
+
+
 def _describe_expected_mapping(value: Any) -> str | None:
     """Return None if a value is a mapping, else a description of what was expected."""
     return None if isinstance(value, Mapping) else "a mapping of names to values"
@@ -456,6 +471,8 @@ _CHECKS: dict[str, ArgumentCheck] = {
     "os.PathLike": _describe_expected_path,
     "int": _describe_expected_integer,
     "float": _describe_expected_number,
+    "bool": _describe_expected_boolean,
+    "Callable": _describe_expected_function,
     "Mapping": _describe_expected_mapping,
     "Sequence": _describe_expected_sequence,
     "Iterable": _describe_expected_iterable,

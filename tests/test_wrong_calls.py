@@ -23,6 +23,9 @@ pytestmark = pytest.mark.public_api
 DEEP: list[Any] = []
 for _ in range(20_000):
     DEEP = [DEEP]
+#: A list that contains itself.
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
 WRONG: list[Any] = [0, -1, float("nan"), 2**70, "", "a\0b", "\ud800", "x" * 5000, b"x", [1], {1: 2}, object()]
 WRONG += [DEEP, Decimal("1.5")]
 #: Arguments that every value fits, or that only take time.
@@ -271,6 +274,15 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
             "the embedder mine has no dimension",
         ),
         (lambda store: store.execute(5), "execute(): sql must be text, not int 5"),
+        (lambda store: store.ingest("x", prune="false"), "ingest(): prune must be True or False, not str 'false'"),
+        (lambda store: store.put_many([], replace=None), "replace must be True or False, not NoneType None"),
+        (lambda store: store.retrieve("x", as_segments="no"), "as_segments must be True or False, not str 'no'"),
+        (lambda store: store.transaction(models=2), "transaction(): models must be True or False, not int 2"),
+        (lambda _: kvstore.open("x", readonly="no"), "readonly must be True or False, not str 'no'"),  # type: ignore[arg-type]
+        (lambda store: store.ingest("x", progress=5), "ingest(): progress must be a function, not int 5"),
+        (lambda store: store.put("a", "A.", meta={"b": "\ud800"}), "field 'b': it contains half of a surrogate pair"),
+        (lambda store: store.put("a", "A.", meta={"b": {"c": DEEP}}), "nested more than 100 levels deep; flatten"),
+        (lambda store: store.put("a", "A.", meta={"b": CYCLE}), "field 'b': a list or a mapping contains itself"),
     ],
 )
 def test_the_error_of_a_call_names_the_problem(

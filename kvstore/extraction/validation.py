@@ -234,6 +234,10 @@ def _explain(error: Exception) -> str:
     """Return the reason for an error of a record, with a remedy if the error's own message has none."""
     if str(error).startswith("Out of range float"):  # json's message for an infinity
         return "infinity is not a JSON value; store None or text"
+    if str(error).startswith("Circular reference"):  # json's message for a list or mapping that contains itself
+        return "a list or a mapping contains itself; copy it without that reference"
+    if isinstance(error, UnicodeEncodeError):
+        return "it contains half of a surrogate pair, which is not valid text; replace or remove it"
     return _REASONS.get(type(error), str(error))
 
 
