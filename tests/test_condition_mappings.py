@@ -113,7 +113,16 @@ def test_a_dictionary_is_accepted_wherever_a_condition_is(books: kvstore.Store) 
     ("condition", "message"),
     [
         ({"year": {"$gtx": 1}}, r"year: there is no operator \$gtx \(did you mean \$gt\?\); operators are \$eq"),
-        ({"year": {"$contains": 1}}, r"year: there is no operator \$contains; operators are \$eq"),
+        (
+            {"year": {"$contains": 1}},
+            r"year: there is no operator \$contains \(use \$substring or \$match for text; a plain value also finds an "
+            r"element of a list\); operators are \$eq",
+        ),
+        ({"$contains": "tea"}, r"there is no \$contains \(use \$substring or \$match"),
+        (
+            {"title": {"$regex": "a+"}},
+            r"there is no operator \$regex \(use \$like, \$substring or \$match\); operators",
+        ),
         ({"$keys": "a"}, r"there is no \$keys \(did you mean \$key\?\)"),
         ({"$nor": [{"year": 1}]}, r"operators are \$and, \$or, \$not, and columns are \$key"),
         ({"$or": {"year": 1}}, r"\$or takes a list of conditions, not dict"),

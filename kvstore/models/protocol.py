@@ -120,11 +120,10 @@ def to_unit_vectors(values: npt.ArrayLike, shape: tuple[int, ...], source: str) 
         raise EmbedderError(
             f"{source} returned no vectors, but {values!r:.80} ({format_error(error)}); the shape must be {shape}"
         ) from error
-    if vectors.shape != shape or not np.isfinite(vectors).all():
-        raise EmbedderError(
-            f"{source} returned vectors of shape {vectors.shape}, or numbers that are not finite; the shape must be "
-            f"{shape}"
-        )
+    if vectors.shape != shape:
+        raise EmbedderError(f"{source} returned vectors of shape {vectors.shape}; the shape must be {shape}")
+    if not np.isfinite(vectors).all():
+        raise EmbedderError(f"{source} returned NaN, an infinity or a number beyond float32; all must be finite")
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
     # The decision is made for each vector alone, so that it does not depend on the other vectors of the call.
     lengths[(lengths == 0) | (abs(lengths - 1) <= _MAX_LENGTH_ERROR)] = 1

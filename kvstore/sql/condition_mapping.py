@@ -59,6 +59,12 @@ _OPERATORS = (
     "$not",
 )
 _JOIN_OPERATORS = ("$and", "$or", "$not")
+#: What replaces the operators of other databases.
+_FOREIGN_OPERATORS = {
+    "$contains": "use $substring or $match for text; a plain value also finds an element of a list",
+    "$not_contains": "use $not with $substring, or $ne for a list",
+    "$regex": "use $like, $substring or $match",
+}
 _COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.all_columns if name != "meta"}
 #: The integers that metadata can contain.
 _INTEGERS = range(-(1 << 63), 1 << 64)
@@ -301,10 +307,12 @@ def _join_any(conditions: Sequence[Condition]) -> Condition:
 
 
 def _format_suggestion(word: str, names: Iterable[str]) -> str:
-    """Return " (did you mean ...?)" for an unknown ``word``, or "" if none of ``names`` is similar.
+    """Return a remedy for an unknown ``word``, such as " (did you mean ...?)", or "" if none of ``names`` is similar.
 
     The word and the names begin with ``$``.
     """
+    if word in _FOREIGN_OPERATORS:
+        return f" ({_FOREIGN_OPERATORS[word]})"
     # Without the common first character, only names that are similar themselves are suggested.
     suggestion = suggest(word[1:], (name[1:] for name in names), min_similarity=0.7)
     return f" (did you mean ${suggestion}?)" if suggestion else ""
