@@ -1629,6 +1629,9 @@ def test_json_may_contain_raw_line_separators_in_strings(character: str) -> None
 
 def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
     assert "a.json: is not valid JSON: Expecting value at line 2, column 6" in read_refused(b'{\n"a": }', "a.json")
+    # The position in a row that ends too early is in this row, not in the next.
+    _, failure = read_bytes(b'{"text": "A."}\n{"text":\n', "a.jsonl")
+    assert isinstance(failure, ReadFailure) and failure.reason == "is not valid JSON: Expecting value at column 9"
     assert "too deep" in read_refused(b"[" * 100_000, "a.json")
     for depth in range(800, 1000, 4):  # as deep as can be read and not be written is among them
         deep = b'{"a": [{}, {"x": %s}]}' % (b"[" * depth + b"]" * depth)

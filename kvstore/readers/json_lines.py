@@ -275,7 +275,9 @@ def _parse_json(text: str) -> JSON:
         value: JSON = json.loads(
             text, parse_int=_parse_integer, parse_float=_parse_decimal, parse_constant=_reject_constant
         )
-    except json.JSONDecodeError as error:
+    except json.JSONDecodeError as json_error:
+        # Not after the line break at the end, which a reader would look for in the next row.
+        error = json.JSONDecodeError(json_error.msg, text, min(json_error.pos, len(text.rstrip())))
         position = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise BadLineError(f"is not valid JSON: {error.msg} at {position}") from None
     except RecursionError:
