@@ -88,9 +88,9 @@ class Transaction(OwnedTransaction):
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
         """Store documents, each a mapping of the arguments of :meth:`put`; returns whether each changes anything.
 
-        With ``replace=False``, a document whose key is already stored is skipped. All documents are checked before any
-        is stored. An error names the document's position, from 1, and nothing is stored then. Raises what :meth:`put`
-        raises.
+        With ``replace=False``, a document whose key is already stored is skipped. If a key occurs twice, its last
+        document is stored (with ``replace=False``, its first). All documents are checked before any is stored. An error
+        names the document's position, from 1, and nothing is stored then. Raises what :meth:`put` raises.
 
         >>> store.put_many([{"key": "milk", "text": "Milk goes into tea."}, {"key": "sea", "text": "It is salty."}])
         [True, True]
