@@ -169,6 +169,22 @@ def test_a_column_without_its_dollar_gives_a_warning(books: kvstore.Store) -> No
         transaction.rollback()
 
 
+def test_an_operator_without_its_dollar_gives_a_warning(books: kvstore.Store) -> None:
+    with pytest.warns(
+        UserWarning, match=r"no document has the metadata field 'gte' in 'year'; for the operator, write '\$gte'"
+    ) as caught:
+        assert books.count({"year": {"gte": 1800}}) == 0
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert books.count({"year": {"$gte": 9999}}) == books.count({"year": {"month": 5}}) == 0
+        transaction = books.transaction()
+        transaction.update("emma", meta={"set": {"in": "England"}})
+        assert transaction.count({"set": {"in": "England"}}) == 1
+        assert transaction.count({"set": {"in": "Wales"}}) == 0
+        transaction.rollback()
+
+
 def test_a_condition_takes_every_integer_that_metadata_can_contain(books: kvstore.Store) -> None:
     for key, number in (("a", 1 << 63), ("b", (1 << 64) - 1), ("c", -(1 << 63)), ("d", 7)):
         books.put(key, "A text.", meta={"n": number})

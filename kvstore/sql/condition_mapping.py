@@ -45,7 +45,7 @@ from ..text.text_query import parse_text_query
 from .document_tables import DOCUMENTS
 
 _COMPARISONS: Mapping[str, Operator] = {"$eq": "=", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
-_OPERATORS = (
+OPERATORS = (
     *_COMPARISONS,
     "$ne",
     "$in",
@@ -183,8 +183,8 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$not":
             return Not(_parse_field(field, name, value, depth + 1))
     raise InputError(
-        f"{name}: there is no operator {operator}{_format_suggestion(operator, _OPERATORS)}; operators are "
-        f"{', '.join(_OPERATORS)}"
+        f"{name}: there is no operator {operator}{_format_suggestion(operator, OPERATORS)}; operators are "
+        f"{', '.join(OPERATORS)}"
     )
 
 

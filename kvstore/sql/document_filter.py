@@ -33,7 +33,7 @@ from ..registry.sql_table import Parameters, SqlValue
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
 from . import condition as conditions
-from .condition_mapping import parse_condition_mapping
+from .condition_mapping import OPERATORS, parse_condition_mapping
 from .condition_reading import parse_sql_condition
 from .document_tables import DOCUMENTS
 from .relational import select_documents
@@ -78,20 +78,32 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
         state, key, lambda: _evaluate_condition(state, condition, partial(_iter_matching, state, condition))
     )
     if not result.allowed and state.counters.documents:
-        _warn_of_column_names(state, where)
+        _warn_of_missing_dollars(state, where)
     return result
 
 
-def _warn_of_column_names(state: State, where: Mapping[str, Any]) -> None:
-    """Warn of keys of a mapping that are names of columns without their ``$``, unless a document has such a field."""
-    for name in where:
-        if name != "meta" and name in DOCUMENTS.all_columns:
-            with_field = Evaluation(state).evaluate(IsNotNull(MetaField((name,))))
-            if not with_field.possible_matches.any():
-                warnings.warn(
-                    f"no document has the metadata field {name!r}; for the column, write '${name}'",
-                    stacklevel=find_caller_level(),
-                )
+def _warn_of_missing_dollars(state: State, where: Mapping[str, Any]) -> None:
+    """Warn of keys of a mapping that are names of columns or operators without their ``$``.
+
+    Does not warn if a document has a metadata field of this name.
+    """
+    for name, operand in where.items():
+        if name != "meta" and name in DOCUMENTS.all_columns and not _has_field(state, (name,)):
+            _warn(f"no document has the metadata field {name!r}; for the column, write '${name}'")
+        fields = operand if isinstance(operand, Mapping) and name[0:1] != "$" else ()
+        for field in fields:
+            if f"${field}" in OPERATORS and not _has_field(state, (name, field)):
+                _warn(f"no document has the metadata field {field!r} in {name!r}; for the operator, write '${field}'")
+
+
+def _has_field(state: State, names: tuple[str, ...]) -> bool:
+    """True if a document may have a metadata field, given by its name and the names of the fields that contain it."""
+    return bool(Evaluation(state).evaluate(IsNotNull(MetaField(names))).possible_matches.any())
+
+
+def _warn(message: str) -> None:
+    """Issue a warning that points at the call of kvstore."""
+    warnings.warn(message, stacklevel=find_caller_level())
 
 
 def _filter_by_sql(state: State, where: str, parameters: Parameters) -> FilterResult:
