@@ -296,6 +296,55 @@ cdef bint _can_occur(bytes key, int max_words, SearchKey* search_key) except -1:
     return True
 
 
+cdef inline bint _is_ascii_space(uint8_t byte) noexcept:
+    """True if a byte is white space in ASCII."""
+    return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
+
+
+cdef bint _may_match_forward(
+    const uint8_t* text, const uint8_t* text_end, const uint8_t* key, const uint8_t* key_end
+) noexcept:
+    """True if a text may begin with a key, in which a space stands for any white space."""
+    while key < key_end:
+        if text == text_end:
+            return False
+        if key[0] == 32:
+            if not _is_ascii_space(text[0]):
+                return text[0] >= 128
+            while text < text_end and _is_ascii_space(text[0]):
+                text += 1
+            if text < text_end and text[0] >= 128:
+                return True
+        elif text[0] == key[0]:
+            text += 1
+        else:
+            return False
+        key += 1
+    return True
+
+
+cdef bint _may_match_backward(
+    const uint8_t* text_end, const uint8_t* text, const uint8_t* key_end, const uint8_t* key
+) noexcept:
+    """True if a text may end with a key, in which a space stands for any white space."""
+    while key < key_end:
+        if text == text_end:
+            return False
+        if (key_end - 1)[0] == 32:
+            if not _is_ascii_space((text_end - 1)[0]):
+                return (text_end - 1)[0] >= 128
+            while text < text_end and _is_ascii_space((text_end - 1)[0]):
+                text_end -= 1
+            if text < text_end and (text_end - 1)[0] >= 128:
+                return True
+        elif (text_end - 1)[0] == (key_end - 1)[0]:
+            text_end -= 1
+        else:
+            return False
+        key_end -= 1
+    return True
+
+
 cdef class _SearchedText:
     """A text in which keys are searched; it is split into tokens when that is first needed."""
 
@@ -310,9 +359,24 @@ cdef class _SearchedText:
         self.data, self.is_tokenized = data, False
 
     cdef bint may_contain(self, const SearchKey* search_key) except -1:
-        """True if the text contains the longest token of a key. Most searched texts do not, and this search is fast."""
+        """True unless the text has no such bytes as a key, with any white space for a space. Most searched texts do not.
+
+        This is much faster than splitting the text into tokens. White space that is not ASCII is not recognized, so the
+        bytes after a byte of it are assumed to be those of the key.
+        """
         cdef const uint8_t* text = self.data
-        return memmem(text, len(self.data), search_key.key + search_key.token, search_key.token_length) != NULL
+        cdef const uint8_t* end = text + len(self.data)
+        cdef const uint8_t* token = search_key.key + search_key.token
+        cdef const uint8_t* match = text
+        while True:
+            match = <const uint8_t*> memmem(match, end - match, token, search_key.token_length)
+            if match == NULL:
+                return False
+            if _may_match_forward(match, end, token, search_key.key + search_key.length) and _may_match_backward(
+                match, text, token, search_key.key
+            ):
+                return True
+            match += 1
 
     cdef bint find_next(self, const SearchKey* search_key, size_t* first, size_t* last) except -1:
         """Find the next occurrence of a key from token ``first`` on, and set ``first`` and ``last`` to its tokens.

@@ -89,6 +89,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environmen
 )
 @example("new  york\n city", ["new york", "york\tcity", "city"], [], 2)
 @example("new\n\nyork new\n york", ["new york"], [], 2)
+@example("new new\tyork\u2028city \u00a0hall new york", ["new york", "york city", "city hall", "new york city"], [], 3)
 @example("e\u0301", ["e"], [], 1)
 @example("." * 40, ["." * 16, "." * 17], [], 1)
 def test_recognition_and_search_agree_with_the_definition(
