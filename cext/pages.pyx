@@ -401,6 +401,14 @@ cdef class Tree:
         limit = cursor.key()
         return limit if cursor._move(1 if forward else -1) else None
 
+    def verify_around(self, bytes key not None):
+        """Verify the leaf for a key, and the leaves before and after it.
+
+        A cursor can then move to the first record at or above the key, and from there to the previous record.
+        """
+        self.verify_near(key, True)
+        self.verify_near(key, False)
+
     def verify(self):
         """Verify the pages that LMDB reads when it clears the table.
 

@@ -208,8 +208,10 @@ class VerifiedTransaction:
         if table.tree is not None and not table.is_changed:
             return table.tree.find_last(list(ranges))
         last_records: list[Record | None] = []
-        with self.cursor(table) as cursor:
+        with self.lmdb.cursor(db=table.handle) as cursor:
             for start, stop in ranges:
+                if table.tree is not None:
+                    table.tree.verify_around(stop)
                 has_record = cursor.prev() if cursor.set_range(stop) else cursor.last()
                 key = bytes(cursor.key()) if has_record else b""
                 last_records.append((key, cursor.value()) if has_record and key >= start else None)

@@ -29,6 +29,8 @@ INFORMATIVE_SHIFT = 31
 #: The bits of a packed edge that hold the mention bits, and the position of the chunk id above them.
 CHUNK_EDGE_SHIFT = 16
 CHUNK_EDGE_MENTION_MASK = (1 << CHUNK_EDGE_SHIFT) - 1
+#: Selects the mention bits that make a chunk informative.
+_INFORMATIVE_MASK = CHUNK_EDGE_MENTION_MASK & ~LOWER
 
 
 class StoredDegrees:
@@ -52,7 +54,7 @@ class StoredDegrees:
         self.informative: npt.NDArray[np.int64] = np.where(
             self._has_several,
             self._payloads >> INFORMATIVE_SHIFT,
-            (self._payloads & CHUNK_EDGE_MENTION_MASK & ~LOWER) != 0,
+            (self._payloads & _INFORMATIVE_MASK) != 0,
         )
 
     @property
@@ -77,4 +79,4 @@ def encode_degree(num_chunks: int, num_informative: int) -> int:
 
 def count_informative(edges: list[int]) -> int:
     """Return the number of ``edges`` (chunk id and mention bits, packed in a number) from informative chunks."""
-    return sum(1 for edge in edges if edge & CHUNK_EDGE_MENTION_MASK & ~LOWER)
+    return len([edge for edge in edges if edge & _INFORMATIVE_MASK])

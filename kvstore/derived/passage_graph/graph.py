@@ -320,7 +320,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
                     degrees[entity] |= LINKED_FLAG
             # A replaced document changes no degree of the entities that both its versions mention in several chunks.
-            self._flush_degrees(dict(degrees.items() - old_degrees.items()))
+            self._flush_degrees({entity: degree for entity, degree in degrees.items() if degree != old_degrees[entity]})
         self._link_changes.clear()
 
     def _flush_degrees(self, degrees: Mapping[int, int]) -> None:
