@@ -54,7 +54,7 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-def decode_file(data: bytes, file_name: str, encoding: str | None = None) -> str:
+def decode_file(data: bytes, file_name: str, encoding: str | None) -> str:
     """Decode a whole file by ``encoding``, else by its byte-order mark, else as UTF-8.
 
     Raises ReaderError for an invalid byte or a NUL; ``file_name`` is the file in the message.

@@ -105,14 +105,14 @@ class LatexConverter(MacroTable):
         footnotes = enumerate(self._footnotes, 1)
         return [*blocks, *(make_paragraph(f"[{number}] {text}") for number, text in footnotes if text)]
 
-    def render_line(self, text: str, depth: int, plain: bool = True) -> str:
-        """Return LaTeX source as one line of plain text, or of Markdown if not ``plain``.
+    def render_line(self, text: str, depth: int) -> str:
+        """Return LaTeX source as one line of plain text.
 
         ``depth`` is the nesting depth of the source around it. At ``_MAX_DEPTH``, commands are dropped.
         """
         if depth >= _MAX_DEPTH:
             return " ".join(COMMAND_PATTERN.sub(" ", text).split())
-        line = render_one_line(_FragmentConverter(self, text, depth + 1, plain=plain).parse_blocks())
+        line = render_one_line(_FragmentConverter(self, text, depth + 1, plain=True).parse_blocks())
         # A backslash escapes a first character, or the end of a first number, that could begin another block.
         return _ESCAPED_NUMBER_PATTERN.sub(r"\1", line.removeprefix("\\"))
 

@@ -252,9 +252,7 @@ class MdocInterpreter:
             token, output, join_before=token in _CLOSING_PUNCTUATION, join_after=token in _OPENING_PUNCTUATION
         )
 
-    def _add_spaced_text(
-        self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False
-    ) -> None:
+    def _add_spaced_text(self, text: str, output: RunningText, *, join_before: bool = False, join_after: bool) -> None:
         """Add a text to ``output``, with a space on each side unless ``join_before`` or ``join_after``.
 
         While the page has spacing turned off (``Sm off``), only the first text has a space before it.

@@ -38,8 +38,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
         raise ReaderError(f"{origin.name}: is not a valid Parquet file ({error}); write it again") from None
     if len(names) > _MAX_COLUMNS:
         raise ReaderError(f"{origin.name}: has {len(names):,} columns; the limit is {_MAX_COLUMNS:,}: remove some")
-    if not names or not file.metadata.num_rows:
-        raise ReaderError(f"{origin.name}: has no rows with text; there is nothing to store")
+    origin.require_content(names and file.metadata.num_rows, "has no rows with text")
     try:
         yield from read_objects(enumerate(_iter_objects(file, names), 1), origin, options)
     except (pa.ArrowException, OSError) as error:

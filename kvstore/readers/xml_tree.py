@@ -40,7 +40,7 @@ def parse_xml(data: bytes) -> Element:
     return tree.parse(data)
 
 
-def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
+def parse_xml_with_entities(data: bytes, encoding: str | None) -> tuple[Element, list[str]]:
     """Return the root element of an XML document with expanded entities, and the names of the files that it includes.
 
     These are external entities and XInclude elements; the files are not read. An undeclared entity is replaced by its

@@ -16,11 +16,12 @@ import kvstore
 
 from ...errors import InputError, KvstoreError
 from ...language.bounded_query import BoundedQueries
+from ..tool_definitions import check_argument_length
 
 #: The content of a page. A page that reports invalid input in its form has the message as ``invalid``.
 PageContent = dict[str, Any]
 #: The maximum number of characters of an argument.
-MAX_ARGUMENT_CHARS = 20_000
+_MAX_ARGUMENT_CHARS = 20_000
 #: The maximum number of seconds that a page may spend on the user's queries.
 SECONDS = 20.0
 #: The minimum number of seconds of a call, for a page that has used up its time.
@@ -74,10 +75,7 @@ class PageRequest:
         """Return every value of an argument in order, unchanged. Raises InputError for a value that is too long."""
         texts = [text for argument, text in self.arguments if argument == name]
         for text in texts:
-            if len(text) > MAX_ARGUMENT_CHARS:
-                raise InputError(
-                    f"{name} has {len(text):,} characters, but at most {MAX_ARGUMENT_CHARS:,} are allowed; shorten it"
-                )
+            check_argument_length(name, text, _MAX_ARGUMENT_CHARS)
         return texts
 
     def get_text(self, name: str, default: str = "") -> str:

@@ -160,8 +160,9 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
         for entity, chunk, mention_bits in mentions:
             mentioning_units: Sequence[StoredUnit] = units_by_chunk[chunk]
             if not mention_bits & _TITLE_BITS:
-                is_always_capitalized = not mention_bits & edges.LOWER
-                mentioning_units = reader.find_units_mentioning(entity, mentioning_units, is_always_capitalized)
+                mentioning_units = reader.find_units_mentioning(
+                    entity, mentioning_units, is_always_capitalized=not mention_bits & edges.LOWER
+                )
             ids_by_entity[entity] += [unit.id for unit in mentioning_units]
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 

@@ -245,7 +245,7 @@ class Units:
         return unit_ids
 
     def find_units_mentioning(
-        self, entity: int, units: Sequence[StoredUnit], is_always_capitalized: bool = False
+        self, entity: int, units: Sequence[StoredUnit], *, is_always_capitalized: bool
     ) -> list[StoredUnit]:
         """Return the ``units``, all of one chunk, that mention an entity in their own text.
 

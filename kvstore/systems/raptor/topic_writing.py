@@ -54,7 +54,7 @@ _ANSWER_TOKENS = 800
 
 
 def build_topic_prompt(
-    topics: Topics, topic_id: int, max_tokens: int | None = None
+    topics: Topics, topic_id: int, max_tokens: int | None
 ) -> StructuredPrompt[Mapping[str, Any]] | None:
     """Return the prompt that asks a model for the title and the summary of a topic, as in RAPTOR (section 3).
 

@@ -106,7 +106,7 @@ class Topics:
         """
         return list(filter(self.is_visible, self.trees.select_finest_topics(limit).tolist()))
 
-    def list_roots(self, *, in_related_tree: bool = False) -> list[int]:
+    def list_roots(self, *, in_related_tree: bool) -> list[int]:
         """Return the visible topics without a parent in one tree.
 
         ``in_related_tree`` selects the tree of related content, else that of similar content.
