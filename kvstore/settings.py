@@ -50,8 +50,8 @@ class FixedSettings:
       embedder that kvstore includes (empty for any other).
     - ``chunk_tokens`` is the target size of a chunk (words and punctuation marks, 16 to 2,000).
     - ``name_words`` is the longest name, in words, that is recognized in a text (1 to 32).
-    - ``stemmer`` is a Snowball language, ``none``, ``multilingual`` (the stemmer of each document's language), or a
-      segmenter: ``jieba`` (Chinese) or ``fugashi`` (Japanese).
+    - ``stemmer`` is a Snowball language, ``indic``, ``korean``, ``ukrainian``, ``none``, ``multilingual`` (the stemmer
+      of each document's language), or a segmenter: ``jieba`` (Chinese) or ``fugashi`` (Japanese).
     - ``language`` selects how names are found: only by ``rules`` (without relations in prose), or also by the ``en``
       parser (from the ``english`` extra) or a spaCy pipeline, given by its name.
     - ``chunk_context`` 1 adds a sentence about the document to the headings and text that a chunk's vector is made

@@ -51,7 +51,7 @@ _WEEKDAY_PATTERN = compile_lazily(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b"
 _MAX_NOTE_LINE = 60
 #: The maximum number of words of a listed thing that can begin with a lower-case letter.
 _MAX_LISTED_WORDS = 5
-_CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "！", "？", "，", "、", "；")
+_CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "।", "۔", "！", "？", "，", "、", "；")
 
 
 def _is_bill(paragraph: str) -> bool:

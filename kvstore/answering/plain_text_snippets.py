@@ -33,7 +33,7 @@ FIELD_OR_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\
 #: The first column of a line, separated from its definition by white space; the number of a clause is no term.
 _COLUMN_TERM_PATTERN = compile_lazily(r"(?!\d{1,3}[.)] )(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
-SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`~]*\Z")
+SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。।۔؟！？][\"'”’)\]*`~]*\Z")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
@@ -435,7 +435,7 @@ def _is_term_line(lines: Sequence[_Line], index: int) -> bool:
     if not is_next_indented or len(line.text) > _MAX_TERM_LINE:
         return False
     has_few_words = line.text.startswith("-") or len(line.text.split()) <= _MAX_TERM_WORDS
-    is_sentence = line.text.endswith((".", ",", ";", "。", "，", "、", "；"))
+    is_sentence = line.text.endswith((".", ",", ";", "。", "।", "۔", "，", "、", "；"))
     return has_few_words and not is_sentence and not _has_term_column(lines, index)
 
 

@@ -20,7 +20,9 @@ from .inline_rendering import QUOTE_PATTERN, render_inline
 from .plain_text_snippets import FIELD_OR_SPEAKER_PATTERN, SENTENCE_END_PATTERN
 from .snippets import Snippet, SnippetHeading
 
-_SYMBOL_PATTERN = compile_lazily(r"[^\w\s]|_")
+_SYMBOL_PATTERN = compile_lazily(r"[^\w\s\u0900-\u109f]|_")
+#: A question mark. That of Greek looks like a semicolon.
+_QUESTION_END_PATTERN = compile_lazily(r"(?:[?？؟\u037e]|[\u0370-\u03ff\u1f00-\u1fff];)\Z")
 #: Words at the start of a sentence that refer to the sentence before it.
 _CONNECTIVE_PATTERN = compile_lazily(
     r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
@@ -98,7 +100,7 @@ class ContextAnnotator:
         """
         previous = self._previous_snippet
         opens_block = previous is None or previous.block_index != snippet.block_index
-        snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
+        snippet.is_question |= snippet.kind in ("prose", "item") and bool(_QUESTION_END_PATTERN.search(snippet.text))
         self._update_open_question(snippet, opens_block)
         snippet.section = self._section
         if snippet.release is not None:
@@ -257,7 +259,7 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     num_symbols = len(_SYMBOL_PATTERN.findall(snippet.cell_text or snippet.text))
     is_field = FIELD_PATTERN.fullmatch(snippet.text) is not None
     is_numeric_row = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
-    is_sentence = snippet.text.endswith((".", "!")) and not snippet.text[-2:-1].isdigit()  # not "Article 11."
+    is_sentence = snippet.text.endswith((".", "!", "।", "۔")) and not snippet.text[-2:-1].isdigit()  # not "Article 11."
     is_complete = is_sentence or is_field or is_numeric_row or bool(snippet.cell_text) or snippet.kind == "item"
     is_fragment = num_words < (_MIN_COMPLETE_WORDS if is_complete else MIN_WORDS)
     is_contents_line = ". . ." in snippet.text  # the dots before a page number

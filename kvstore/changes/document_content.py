@@ -26,8 +26,8 @@ from ..structures.documents.documents import DocumentRecord, DocumentWriter, Sec
 from ..structures.postings import PostingWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
-from ..text.languages import UNKNOWN_LANGUAGE, choose_stemmer_language
-from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
+from ..text.languages import choose_stemmer_language
+from ..text.words import count_chunk_terms, get_document_stemmer
 from .pending import EmbeddedPart, PendingDocument
 
 
@@ -82,8 +82,9 @@ class DocumentContentWriter:
                     document, extracted.parts[stored_derivation.label], pending.vectors[stored_derivation.label]
                 )
         counters.documents += 1
-        if self._settings.stemmer == MULTILINGUAL:
-            counters.change_language_count(extracted.language or UNKNOWN_LANGUAGE, change=1)
+        language = choose_stemmer_language(self._settings.stemmer, extracted.meta, extracted.text)
+        if language is not None:
+            counters.change_language_count(language, change=1)
         counters.text_bytes += record.size
         return record, sections
 

@@ -16,8 +16,8 @@ from ..models.language import ENGLISH, RULES, is_english_installed
 from ..models.multilingual_embedder import is_installed as is_multilingual_embedder_installed
 from ..models.protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 from ..settings import FixedSettings
-from ..text.languages import detect_language, get_main_language
-from ..text.words import MULTILINGUAL, list_stemmed_languages
+from ..text.languages import SIMILAR_LANGUAGES, detect_language, get_main_language
+from ..text.words import MULTILINGUAL, choose_stemmer
 
 #: The number of documents whose language is detected, and the number of bytes examined in each.
 FIRST_DOCUMENTS = 24
@@ -65,8 +65,10 @@ class DocumentLanguages:
         language = self.main_language
         top_languages = self._counts.most_common(2)
         second_count = top_languages[1][1] if len(top_languages) == 2 else 0  # the documents in the second language
+        if second_count and SIMILAR_LANGUAGES.get(top_languages[1][0], "") == language:
+            second_count = 0  # short texts in the first language
         if language is not None:
-            settings["stemmer"] = language if language in list_stemmed_languages() else "none"
+            settings["stemmer"] = choose_stemmer(language)
             settings["language"] = ENGLISH if language == "english" and is_english_installed() else RULES
         is_mixed = second_count >= max(2, self._counts.total() / 10)
         if is_mixed or (language is None and second_count):
@@ -102,10 +104,11 @@ class DocumentLanguages:
                 f"the store with {_join_with_and(options)}"
             )
         stemmed = get_main_language(settings.stemmer, languages={})  # None for `multilingual`
-        if language is not None and stemmed not in (language, None) and language in list_stemmed_languages():
+        stemmer = choose_stemmer(language or "none")
+        if stemmed not in (language, None) and stemmer not in ("none", settings.stemmer):
             yield (
                 f"{observation}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word "
-                f"are not found; create a new store with stemmer = {language} and ingest the documents again"
+                f"are not found; create a new store with stemmer = {stemmer} and ingest the documents again"
             )
         if self._is_mostly_non_english and is_english_only(settings.embedder):
             installation = "" if is_multilingual_embedder_installed() else f"run {INSTALL_LANGUAGES}, and "

@@ -427,7 +427,7 @@ def _get_bold_line(paragraph: Any) -> str:
     is_list_item = paragraph.find("w:pPr/w:numPr", nsmap) is not None
     if is_list_item or not 0 < len(text) <= _MAX_BOLD_HEADING:
         return ""
-    if "\n" in text or text[-1] in ".,;:。．，、；：":  # several lines, or a sentence
+    if "\n" in text or text[-1] in ".,;:।۔。．，、；：":  # several lines, or a sentence
         return ""
     return text if _are_bold(run for run in iter_unwrapped(paragraph) if run.tag == RUN_TAG) else ""
 

@@ -62,7 +62,7 @@ class SystemManifest(NamedTuple):
 #: The packages, in the order in which their strategies are listed.
 _MANIFESTS_BY_PACKAGE = {
     "kvstore.derived.metadata_index": SystemManifest(
-        structures={"metadata_index": 2}, buffered_tables=("metadata_sets", "metadata_columns")
+        structures={"metadata_index": 3}, buffered_tables=("metadata_sets", "metadata_columns")
     ),
     "kvstore.systems.dense": SystemManifest(("vector",), ("vectors",), has_automatic_index=True),
     "kvstore.systems.lexical": SystemManifest(("lexical",)),

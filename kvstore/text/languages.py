@@ -45,7 +45,17 @@ _FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNC
 _OTHER_SCRIPT_PATTERN = compile_lazily(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _LANGUAGES_WITH_CAPITAL_NOUNS = frozenset(("german", "luxembourgish"))
 #: Stemmers that are not named after their language.
-_STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch"}
+_STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch", "indic": "hindi"}
+#: The first character of the script of each Indic language. Texts in Marathi and Nepali count as Hindi.
+_INDIC_BLOCKS = {
+    "hindi": 0x0900, "bengali": 0x0980, "punjabi": 0x0A00, "gujarati": 0x0A80, "odia": 0x0B00, "tamil": 0x0B80,
+    "telugu": 0x0C00, "kannada": 0x0C80, "malayalam": 0x0D00,
+}  # fmt: skip
+#: Languages that earlier versions did not recognize. A store with the ``multilingual`` stemmer counts their documents
+#: as before, and does not stem them.
+_NEW_LANGUAGES = frozenset((*_INDIC_BLOCKS, "ukrainian"))
+#: The language that a short text can also be in, if it lacks the letters that show the other.
+SIMILAR_LANGUAGES = {"chinese": "japanese", "russian": "ukrainian"}
 #: Languages that their script shows, and the minimum share of letters in it. Japanese also uses Chinese characters.
 _SCRIPTS = (
     ("japanese", compile_lazily("[\u3040-\u30ff]"), 0.1),
@@ -54,16 +64,21 @@ _SCRIPTS = (
     ("thai", compile_lazily("[\u0e00-\u0e7f]"), 0.5),
     ("hebrew", compile_lazily("[\u0590-\u05ff]"), 0.5),
     ("greek", compile_lazily("[\u0370-\u03ff\u1f00-\u1fff]"), 0.5),
+    *((name, compile_lazily(f"[{chr(first)}-{chr(first + 0x7F)}]"), 0.5) for name, first in _INDIC_BLOCKS.items()),
 )
 #: Languages that share their script, and the letters that only other languages in the script have.
 _SHARED_SCRIPTS = (
     ("arabic", compile_lazily("[\u0600-\u06ff]"), compile_lazily("[پچژگکیےٹڈڑںھۆێڕڵەېۍځڅښ]")),
     ("russian", compile_lazily("[\u0400-\u04ff]"), compile_lazily("[іїєґўђјљњћџѓќѕ]", re.IGNORECASE)),
+    ("ukrainian", compile_lazily("[\u0400-\u04ff]"), compile_lazily("[ыэёъўђјљњћџѓќѕ]", re.IGNORECASE)),
 )
 #: Characters of these and other scripts, but not Latin letters or the punctuation of Latin texts.
 _SCRIPT_PATTERN = compile_lazily("[\u0370-\u1fff\u3040-\ud7af]")
-#: Letters that occur only in Russian and Belarusian.
-_RUSSIAN_PATTERN = compile_lazily("[ыэё]", re.IGNORECASE)
+#: Letters that occur only in Russian and Belarusian, and in Ukrainian.
+_TYPICAL_LETTERS = {
+    "russian": compile_lazily("[ыэё]", re.IGNORECASE),
+    "ukrainian": compile_lazily("[їєґ]", re.IGNORECASE),
+}
 #: A text with at least this number of letters is Russian only if it has one of these letters.
 _MIN_LETTERS_FOR_RUSSIAN_CHECK = 60
 #: The minimum number of function words that shows the language of a text, and of a text of few words.
@@ -80,11 +95,12 @@ _MAX_CACHED_EXCERPTS = 256
 _LANGUAGE_FIELDS = ("language", "lang")
 #: ISO 639 codes of the languages that are detected.
 _CODES = {
-    "arabic": "ar", "chinese": "zh", "czech": "cs", "danish": "da", "dutch": "nl", "english": "en", "finnish": "fi",
-    "french": "fr", "german": "de", "greek": "el", "hebrew": "he", "hungarian": "hu", "indonesian": "id",
-    "italian": "it", "japanese": "ja", "korean": "ko", "luxembourgish": "lb", "norwegian": "no", "polish": "pl",
-    "portuguese": "pt", "romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv", "thai": "th",
-    "turkish": "tr", "vietnamese": "vi",
+    "arabic": "ar", "bengali": "bn", "chinese": "zh", "czech": "cs", "danish": "da", "dutch": "nl", "english": "en",
+    "finnish": "fi", "french": "fr", "german": "de", "greek": "el", "gujarati": "gu", "hebrew": "he", "hindi": "hi",
+    "hungarian": "hu", "indonesian": "id", "italian": "it", "japanese": "ja", "kannada": "kn", "korean": "ko",
+    "luxembourgish": "lb", "malayalam": "ml", "norwegian": "no", "odia": "or", "polish": "pl", "portuguese": "pt",
+    "punjabi": "pa", "romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv", "tamil": "ta",
+    "telugu": "te", "thai": "th", "turkish": "tr", "ukrainian": "uk", "vietnamese": "vi",
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
 _TAG_PATTERN = compile_lazily(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
@@ -143,12 +159,12 @@ def detect_script_language(text: str) -> str | None:
     """Return the language that the script of a text identifies, or None if it identifies none.
 
     A text in Arabic or Cyrillic script is in Arabic or Russian unless it has a letter that only other languages in the
-    script use. A long text is in Russian only if it also has a letter that is typical of Russian.
+    script use. A long text is in Russian, and any text in Ukrainian, only if it also has a typical letter.
 
     >>> detect_script_language("图书馆什么时候闭馆？"), detect_script_language("Когда выходной?")
     ('chinese', 'russian')
     >>> detect_script_language("Wann?"), detect_script_language("Коли її збудували?")
-    (None, None)
+    (None, 'ukrainian')
     """
     if text.isascii() or _SCRIPT_PATTERN.search(text) is None:
         return None
@@ -159,8 +175,9 @@ def detect_script_language(text: str) -> str | None:
     for name, script, other_letters in _SHARED_SCRIPTS:
         if 2 * len(script.findall(text)) > letters and not other_letters.search(text):
             is_long = letters >= _MIN_LETTERS_FOR_RUSSIAN_CHECK
-            lacks_russian_letters = name == "russian" and is_long and not _RUSSIAN_PATTERN.search(text)
-            return None if lacks_russian_letters else name
+            typical_letters = _TYPICAL_LETTERS.get(name) if is_long or name == "ukrainian" else None
+            if typical_letters is None or typical_letters.search(text):
+                return name
     return None
 
 
@@ -206,7 +223,10 @@ def choose_stemmer_language(stemmer: str, meta: Mapping[str, Any], text: bytes) 
     Returns None if the ``stemmer`` setting is not ``multilingual``, because all documents then have the same stemmer.
     ``meta`` and ``text`` are the document's metadata and text.
     """
-    return (find_document_language(meta, text) or UNKNOWN_LANGUAGE) if stemmer == MULTILINGUAL else None
+    if stemmer != MULTILINGUAL:
+        return None
+    language = find_document_language(meta, text)
+    return (get_stated_language(meta) if language in _NEW_LANGUAGES else language) or UNKNOWN_LANGUAGE
 
 
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
@@ -222,7 +242,12 @@ def detect_question_language(question: str, likely_language: str | None = None) 
 
     ``likely_language`` wins ties, and is returned if the question has no function words.
     """
-    return detect_script_language(question) or detect_word_language(segment_words(question), likely_language)
+    language = detect_script_language(question)
+    if language is not None and SIMILAR_LANGUAGES.get(language, "") == likely_language:
+        typical_letters = _TYPICAL_LETTERS.get(language)
+        if typical_letters is None or not typical_letters.search(question):
+            return likely_language
+    return language or detect_word_language(segment_words(question), likely_language)
 
 
 def get_stated_language(meta: Mapping[str, Any]) -> str | None:

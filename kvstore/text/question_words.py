@@ -38,9 +38,11 @@ _LOWER_CASE = "".join(filter(str.islower, map(chr, range(0x530))))
 #: A capitalized word that does not begin a sentence.
 _CAPITAL = rf"(?=[^\W\d_])[^\W\d_{_LOWER_CASE}]"
 _CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w){_CAPITAL}[\w'’.-]*\w"
-_CURRENCIES = "[€£¥$₽₺]"
+_CURRENCIES = "[€£¥$₽₺₹₩₴]"
 #: The codes of currencies, in all languages.
 _CURRENCY_CODES = ("chf", "eur", "gbp", "usd")
+#: The start and end of a word. In Indic scripts, vowel signs are part of a word.
+_WORD_START, _WORD_END = r"(?<![\w\u0900-\u0963\u0971-\u0dff])", r"(?![\w\u0900-\u0963\u0971-\u0dff])"
 #: Words between *million* and a currency.
 _CURRENCY_LINK = r"(?:d['’]|US-|(?:de|di|von) )?"
 #: A price without a currency, such as 49,00 or that of a year (*2025: 18*), unless a unit follows, and a share, which
@@ -375,7 +377,7 @@ def _build_phrase_pattern(
         if has_spaces
         else rf"[^。？！?!]{{0,{_MAX_GAP_CHARACTERS}}}?"
     )
-    start = r"(?<!\w)" if has_spaces else ""
+    start = _WORD_START if has_spaces else ""
     alternatives, groups = [], {}
     for index, phrase in enumerate(phrases):
         words, words_after_gap, _ = phrase
@@ -396,7 +398,7 @@ def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
     if not sorted_phrases:
         return r"(?!)"
     alternatives = "|".join(_escape_phrase(phrase, has_spaces) for phrase in sorted_phrases)
-    return rf"(?<!\w)(?:{alternatives})" if has_spaces else rf"(?:{alternatives})"
+    return rf"{_WORD_START}(?:{alternatives})" if has_spaces else rf"(?:{alternatives})"
 
 
 def _escape_phrase(phrase: str, has_spaces: bool) -> str:
@@ -409,7 +411,7 @@ def _escape_phrase(phrase: str, has_spaces: bool) -> str:
     for mark, expression in ((r"\*", r"\w*"), (r"\ ", r"\s"), (r"\(", "(?:"), ("/", "|"), (r"\)", ")")):
         pattern = pattern.replace(mark, expression)
     ends_with_word = phrase[-1].isalnum() or phrase[-1] in "*)"
-    return rf"{pattern}(?!\w)" if has_spaces and ends_with_word else pattern
+    return rf"{pattern}{_WORD_END}" if has_spaces and ends_with_word else pattern
 
 
 def _build_answer_patterns(

@@ -8,6 +8,7 @@ in order. Another version of a package can split texts in another way, so the st
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from threading import Lock
@@ -24,11 +25,14 @@ _MAX_CACHED_RUNS = 1 << 12
 
 
 class Segmenter:
-    """A stemmer that leaves words unchanged. ``split_run`` splits a run of characters without spaces into words."""
+    """A stemmer that leaves words unchanged. ``split_run`` splits a run of characters into words.
 
-    def __init__(self, split_run: Callable[[str], tuple[str, ...]]) -> None:
-        """Store the function that splits a run of characters into words."""
-        self.split_run = split_run
+    ``run_pattern`` matches the runs. If it is None, they are the runs of characters without spaces.
+    """
+
+    def __init__(self, split_run: Callable[[str], tuple[str, ...]], run_pattern: re.Pattern[str] | None = None) -> None:
+        """Store the function that splits a run of characters into words, and the pattern of runs."""
+        self.split_run, self.run_pattern = split_run, run_pattern
 
     def __call__(self, word: str) -> str:
         """Return the word unchanged: a segmenter is called like a stemmer, but does not stem."""

@@ -27,7 +27,9 @@ _SENTENCE_END_SOURCE = (
 _SENTENCE_END_PATTERN = compile_lazily(_SENTENCE_END_SOURCE)
 #: The same for languages other than English, with the marks of Arabic, Urdu, Hindi and Armenian.
 _FOREIGN_SENTENCE_END_PATTERN = compile_lazily(_SENTENCE_END_SOURCE.replace("!?", "!?\u061f\u06d4\u0964\u0965\u0589"))
-_LAST_WORD_PATTERN = compile_lazily(r"[\w.]+\Z")
+#: The same with the Greek question mark, which looks like a semicolon.
+_GREEK_SENTENCE_END_PATTERN = compile_lazily(_SENTENCE_END_SOURCE.replace("!?", "!?;"))
+_LAST_WORD_PATTERN = compile_lazily(r"[\w.\u0900-\u0963]+\Z")
 _WORD_BEFORE_PATTERN = compile_lazily(r"(\w+)[.,]?\s+\Z")
 _ABBREVIATIONS = frozenset(
     """
@@ -119,7 +121,11 @@ def _load_rules(language: str) -> _SentenceRules:
         return _ENGLISH_RULES
     words = {name: split_phrases(phrases) for name, phrases in data["sentences"].items()}
     # No sentence ends after the "z." of "z. B." either.
-    abbreviations = {part for phrase in words["abbreviations"] for part in re.findall(r"[\w.]*\w", phrase)}
+    abbreviations = {
+        part
+        for phrase in words["abbreviations"]
+        for part in re.findall(r"[\w.\u0900-\u0963]*[\w\u0900-\u0963]", phrase)
+    }
     return _SentenceRules(
         abbreviations=_TITLES | abbreviations,
         abbreviations_before_numbers=frozenset(words["before_numbers"]),
@@ -142,8 +148,9 @@ def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[in
     """
     is_english = language in (None, "english")
     rules = _ENGLISH_RULES if language is None or is_english else _load_rules(language)
+    pattern = _GREEK_SENTENCE_END_PATTERN if language == "greek" else _FOREIGN_SENTENCE_END_PATTERN
     start = 0
-    for match in (_SENTENCE_END_PATTERN if is_english else _FOREIGN_SENTENCE_END_PATTERN).finditer(text):
+    for match in (_SENTENCE_END_PATTERN if is_english else pattern).finditer(text):
         if not _is_sentence_end(text, match, rules):
             continue
         can_be_title = rules.labels and match[0].startswith(".") and match.start() - start <= _MAX_TITLE_LENGTH
@@ -168,7 +175,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
     if not mark.startswith("."):
         following = text[match.end() : match.end() + 2].strip()
         # "Really?" he asked: the sentence continues in lower case after a closing quote.
-        return mark[-1] not in "\"'”’" or not following[:1].islower()
+        return mark[-1] not in "\"'”’;" or not following[:1].islower()
     # The mark is a period, which can also belong to the word before it.
     text_after = text[match.end() : match.end() + _MAX_AFTER].lstrip()
     if text_after[:1].islower():

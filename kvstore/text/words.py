@@ -14,8 +14,9 @@ underscores (``max_wal_size``).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from threading import Lock
 
@@ -24,6 +25,7 @@ from kvstore_cext.words import count_terms, count_tokens, find_term_words, find_
 
 from ..errors import InputError
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
+from .light_stemmers import INDIC_RUN_PATTERN, split_indic_run, stem_korean, stem_ukrainian
 from .normalize import fold_text
 from .patterns import compile_lazily
 from .segmenters import SEGMENTERS, Segmenter, open_segmenter
@@ -136,6 +138,16 @@ _MAX_CACHED_STEMS = 1 << 14
 
 #: The value of the ``stemmer`` setting that stems the words of each document by the document's language.
 MULTILINGUAL = "multilingual"
+#: The stemmers that need no package, by the value of the ``stemmer`` setting. The first two return words unchanged.
+_LIGHT_STEMMERS: Mapping[str, Callable[[str], str]] = {
+    "none": str,
+    MULTILINGUAL: str,
+    "indic": Segmenter(split_indic_run, INDIC_RUN_PATTERN),
+    "korean": stem_korean,
+    "ukrainian": stem_ukrainian,
+}
+#: Languages whose words Snowball's stemmers cannot stem, because the words end at each vowel sign.
+INDIC_LANGUAGES = frozenset("bengali gujarati hindi kannada malayalam nepali odia punjabi tamil telugu".split())
 
 
 @lru_cache(maxsize=32)
@@ -146,10 +158,10 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
     :class:`~.segmenters.Segmenter`; or ``none`` or ``multilingual``, for a function that returns words unchanged.
     Raises InputError for any other value, and MissingExtraError if a package of the segmenter is not installed.
     """
-    if stemmer in ("none", MULTILINGUAL):
-        return str  # returns the word itself
     if stemmer in SEGMENTERS:
         return open_segmenter(stemmer)
+    if stemmer in _LIGHT_STEMMERS:
+        return _LIGHT_STEMMERS[stemmer]
     if stemmer.lower() == "english":
         return stem_english
     import snowballstemmer
@@ -157,8 +169,8 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
     try:
         stem_word = snowballstemmer.stemmer(stemmer).stemWord
     except KeyError:
-        languages = ", ".join(sorted((*snowballstemmer.algorithms(), MULTILINGUAL, *SEGMENTERS)))
-        raise InputError(f"there is no stemmer {stemmer!r}; use none or one of {languages}") from None
+        languages = ", ".join(sorted((*snowballstemmer.algorithms(), *_LIGHT_STEMMERS, *SEGMENTERS)))
+        raise InputError(f"there is no stemmer {stemmer!r}; use one of {languages}") from None
     lock = Lock()  # a stemmer stores the word that it is stemming
 
     @lru_cache(maxsize=_MAX_CACHED_STEMS)
@@ -172,10 +184,20 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
 
 @cache
 def list_stemmed_languages() -> frozenset[str]:
-    """Return the names of the available Snowball stemmers, usually names of languages; cached."""
+    """Return the names of the available Snowball stemmers, usually names of languages; cached.
+
+    Those of Indic languages are omitted.
+    """
     import snowballstemmer
 
-    return frozenset(snowballstemmer.algorithms())
+    return frozenset(snowballstemmer.algorithms()) - INDIC_LANGUAGES
+
+
+def choose_stemmer(language: str) -> str:
+    """Return the ``stemmer`` setting for texts in a language, given its English name: ``none`` if it has no stemmer."""
+    if language in INDIC_LANGUAGES:
+        return "indic"
+    return language if language in list_stemmed_languages() or language in _LIGHT_STEMMERS else "none"
 
 
 def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], str]:
@@ -278,18 +300,19 @@ def _list_folded_search_words(folded: str, stem: Callable[[str], str]) -> list[s
     They are not stemmed. If ``stem`` is a Segmenter, the words that it finds replace the bigrams, except single
     characters that can be function words.
     """
-    if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
-        return find_term_words(folded)
     words, offset = [], 0
-    for match in _UNSPACED_RUN_PATTERN.finditer(folded):
+    for match, run_words in _iter_runs(folded, stem):
         words += find_term_words(folded[offset : match.start()])
-        words += (
-            word
-            for word in stem.split_run(match.group())
-            if len(word) > 1 or not _FUNCTION_CHARACTER_PATTERN.fullmatch(word)
-        )
+        words += (word for word in run_words if len(word) > 1 or not _FUNCTION_CHARACTER_PATTERN.fullmatch(word))
         offset = match.end()
     return words + find_term_words(folded[offset:])
+
+
+def _iter_runs(folded: str, stem: Callable[[str], str]) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
+    """Yield the runs of a text in normal form that a Segmenter splits, each with its words; none without one."""
+    if isinstance(stem, Segmenter) and not folded.isascii():
+        for match in (stem.run_pattern or _UNSPACED_RUN_PATTERN).finditer(folded):
+            yield match, stem.split_run(match.group())
 
 
 def list_content_words(
@@ -445,10 +468,11 @@ def count_text_terms(
     """
     folded = fold_text(text)
     counts = count_terms(folded, stem, excluded, technical)
-    if isinstance(stem, Segmenter) and is_unspaced(folded):
+    runs = [words for _, words in _iter_runs(folded, stem)]
+    if runs:
         counts = {term: count for term, count in counts.items() if not is_bigram(term)}
-        for run in _UNSPACED_RUN_PATTERN.findall(folded):
-            for word in stem.split_run(run):
+        for words in runs:
+            for word in words:
                 # count_terms counted the single characters already.
                 if len(word) > 1 and word not in excluded:
                     counts[word] = counts.get(word, 0) + 1
