@@ -793,3 +793,35 @@ def test_dates_and_amounts_are_not_telephone_numbers() -> None:
         assert not pattern.search(text), text
     for text in ("0551 44120", "Tel. 0551/4412-15", "(089) 123 456", "+49 551 44120", "555.123.4567", "089.123.456"):
         assert pattern.search(text), text
+
+
+@pytest.mark.parametrize(
+    ("stemmer", "table", "question", "answer", "unknown"),
+    [
+        (
+            "polish",
+            "# Kocioł\n\n| kod | znaczenie | co robić |\n|---|---|---|\n| E05 | za niskie ciśnienie | dopuścić wodę |\n"
+            "| E17 | przegrzanie | wyłączyć kocioł |\n",
+            "Co zrobić, gdy kocioł pokazuje E05?",
+            "dopuścić wodę",
+            "Co zrobić, gdy kocioł pokazuje E09?",
+        ),
+        (
+            "swedish",
+            "# Pumpen\n\n| Kod | Betyder | Åtgärd |\n|---|---|---|\n| F4 | läckagelarm | tryck på nödstopp |\n"
+            "| F8 | ingen uppkoppling | betala med Swish |\n",
+            "Vad ska jag göra när pumpen visar F4?",
+            "nödstopp",
+            "Vad ska jag göra när pumpen visar F6?",
+        ),
+    ],
+)
+def test_a_code_is_answered_by_its_row(
+    tmp_path: Path, stemmer: str, table: str, question: str, answer: str, unknown: str
+) -> None:
+    with kvstore.open(tmp_path / "store", embedder="hashing", settings={"stemmer": stemmer}) as store:
+        (tmp_path / "manual.md").write_text(table, encoding="utf-8")
+        store.ingest(tmp_path / "manual.md")
+        reply = store.ask(question)
+        assert reply.outcome == "answered" and answer in reply.text.split("\n\n")[0]
+        assert store.ask(unknown).outcome != "answered"

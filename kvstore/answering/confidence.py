@@ -62,6 +62,7 @@ from .confidence_weights import (
     WORD_WEIGHTS,
     SignalWeights,
 )
+from .extractive import CODE_PATTERN
 from .mismatches import (
     blank_decimals,
     contradict_question,
@@ -98,6 +99,9 @@ _FORMLESS_LOGIT = -4.0
 _OTHER_THING_LOGIT = -5.0
 #: The amount for a missing section in another language than English, in which no answer reader judges the passages.
 _MISSING_SECTION_LOGIT = -8.0
+#: The amount added to the logit if the first paragraph of an answer has the codes (*E05*) of a question that is not in
+#: English. A text about a code rarely has other words of the question.
+_CODE_LOGIT = 4.0
 #: The types whose form the paragraph that is displayed first must have in a language other than English, and those for
 #: which its passage must have the name of the question if another passage has it.
 _NAMED_TYPES = FIXED_FORM_TYPES | {"money", "person"}
@@ -279,8 +283,12 @@ def estimate_confidence(
         lacks_form = lacks_answer_type and answer_type.name in FIXED_FORM_TYPES
     if lacks_form or empty_terms:
         logit += _FORMLESS_LOGIT
+    codes = set() if is_english or reader_result is not None else set(CODE_PATTERN.findall(query.question))
+    if codes and codes.issubset(CODE_PATTERN.findall(scored_passages.first_paragraph)):
+        logit += _CODE_LOGIT
     lacks_section = not has_section and is_section_missing(query, question_language, hits, context)
     is_about_other_thing = bool(missing_numbers) or any(name.number_indexes for name in missing_names)
+    is_about_other_thing |= not codes.issubset(CODE_PATTERN.findall("\n".join(texts)))
     if reader_result is None and not is_english and not is_about_other_thing:
         is_about_other_thing = contradict_question(
             query.question,

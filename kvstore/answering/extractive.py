@@ -76,6 +76,9 @@ _WEIGHTS |= {"weekday": 1.5, "date_mismatch": -4.0, "counted": 3.0, "fixed_form"
 #: Also in other languages: a row with something of the answer type, and a cell that has only words of the question,
 #: such as the name of a product. Chosen on a folder in four languages, in which few words agree.
 _WEIGHTS |= {"named_row": 2.5}
+#: In languages other than English: the code of the question, such as *E05*. Chosen on folders in eight languages.
+_WEIGHTS |= {"code": 3.0}
+CODE_PATTERN = compile_lazily(r"(?<!\w)[A-ZΑ-ΩА-ЯІЇЄҐ]{1,3}-?\d{1,4}(?!\d)")
 #: A newer version of the same document, such as a policy of another year, has been retrieved too. A snippet is
 #: superseded if a snippet of the newer version, with its headings, has all its terms of the question. It is former if
 #: it is an entry of a table or section ("2016: …"), and the entry of the latest year ("2023: …") has these terms.
@@ -281,9 +284,11 @@ class _SnippetFeatures:
             for passage_index in set(chain.from_iterable(self._newer_versions.values()))
         }
         self._dates, self._counted_pattern = None, None
+        self._codes: frozenset[str] = frozenset()
         vocabulary = load_question_words(scorer.language)  # None for English
         if vocabulary is not None:
             self._dates = find_date_words(question, scorer.language)
+            self._codes = frozenset(CODE_PATTERN.findall(question))
             noun = vocabulary.find_asked_noun(question, self.answer_type.name)
             if noun is not None and self.answer_type.name == "number":
                 self._counted_pattern = build_count_pattern(noun)
@@ -316,6 +321,7 @@ class _SnippetFeatures:
             "named_row": float(self._is_named_row(snippet)),
             "fixed_form": float(bool(self._snippet_terms[position]) and self._has_fixed_form(text)),
             "weekday": float(self._has_weekday(text)),
+            "code": float(not self._codes.isdisjoint(CODE_PATTERN.findall(text))),
             "date_mismatch": float(self._has_other_date(passage, index)),
             "document_start": float(index == 0 and passage.is_whole_document and not snippet.cell_text),
             "changelog": float(not self._asks_for_changes and _is_changelog_or_index(passage)),
