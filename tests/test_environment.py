@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import stat
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,7 @@ from kvstore.storage import environment as environment_module
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.locks import MaintenanceThread, WriterLock
+from kvstore.storage.meta_pages import find_first_leaf
 from kvstore.storage.new_file import create_file_atomically
 from kvstore.storage.open_file import TransactionGate
 from kvstore.structures import tables
@@ -461,6 +463,38 @@ def test_the_lmdb_file_of_another_application_is_left_alone(tmp_path: Path) -> N
     with pytest.raises(NotAStoreError, match="another application"):
         Environment.open(path)
     assert (path / "data.mdb").read_bytes() == before
+
+
+def test_a_list_of_tables_that_holds_other_records_ends_no_process(tmp_path: Path) -> None:
+    """In a copy that cp made during a write, a page of this list can have records of a table, such as long values."""
+    path = tmp_path / "store"
+    with kvstore.open(path, embedder="hashing") as store:
+        store.put("tea", "Tea is made from leaves.")
+    with Environment.open(path) as environment:
+        statistics = environment.statistics()
+    page_size = 4096
+    num_pages = statistics.used_bytes // page_size
+    with (path / "data.mdb").open("r+b") as file:
+        leaf = find_first_leaf(path, file.fileno(), page_size, statistics.change, lambda: None)
+        assert leaf is not None
+        file.seek(leaf * page_size + 16)
+        node_offset = leaf * page_size + int.from_bytes(file.read(2), "little")
+        file.seek(node_offset)
+        file.write(struct.pack("<IH", page_size, 1))  # a value on pages of its own
+        key_bytes = int.from_bytes(file.read(2), "little")
+        for value_page in range(2, num_pages, num_pages // 8):
+            file.seek(node_offset + 8 + key_bytes)
+            file.write(struct.pack("<Q", value_page))
+            file.flush()
+            code = """
+import kvstore
+try:
+    kvstore.open(path)
+except kvstore.errors.NotAStoreError as error:
+    print(error, flush=True)
+"""
+            with start_python(code, path) as process:
+                assert "another application, or a damaged copy of a data file; choose" in read_line(process)
 
 
 def test_one_process_opens_a_store_once(environment: Environment, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from .dense_copy import write_dense_copy
 from .lmdb_errors import STORAGE_ERRORS, translate_error
 from .location import DATA_FILE, NEW_DATA_FILE, REPAIR_DIRECTORY
 from .mapped_pages import PageTransaction, VerifiedTransaction, release_pages
-from .meta_pages import find_first_leaf, verify_meta_pages
+from .meta_pages import find_first_leaf, make_foreign_file_error, verify_meta_pages
 from .partial_files import remove_directory
 from .readers_table import MAX_READERS, reserve_reader_table
 
@@ -315,7 +315,7 @@ class DataFile:
         try:
             return self.environment.open_db(name, txn=transaction, create=False)
         except lmdb.Error as error:
-            raise NotAStoreError(f"{self.path}: an LMDB file of another application; choose another path") from error
+            raise make_foreign_file_error(self.path) from error
 
     # -- The file's length and pages
 

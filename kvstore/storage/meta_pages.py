@@ -17,16 +17,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import CorruptionError
+from ..errors import CorruptionError, NotAStoreError
 
 #: Number, flags, magic, version, page size and change of a meta page.
 _META = struct.Struct("<Q2xH4xII16xI100xQ")
 _META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
+_PAGE_HEADER_BYTES = 16
 #: Number, flags, lower and upper bound of a page, and the offset of its first node.
 _PAGE = struct.Struct("<Q2xHHHH")
 _BRANCH_FLAG, _LEAF_FLAG = 1, 2
 #: The low, middle and high 16 bits of the page number in a node of a branch page.
 _CHILD_NUMBER = struct.Struct("<HHH")
+#: Bytes of the value and flags of a node of a leaf page, and bytes of its key; the key and the value follow.
+_NODE = struct.Struct("<IHH")
+#: The flag of a node whose value is the record of a table, and the bytes of such a record.
+_TABLE_FLAG, _TABLE_BYTES = 2, 48
 #: Depth and root page of a tree in its record. The record of the main tree is in the meta page, at this offset.
 _TREE = struct.Struct("<6xH32xQ")
 _MAIN_TREE_OFFSET = 16 + 72
@@ -75,6 +80,14 @@ def _parse_meta_page(page_start: bytes) -> _MetaPage | None:
     return _MetaPage._make(_META.unpack(page_start)) if len(page_start) == _META.size else None
 
 
+def make_foreign_file_error(path: Path) -> NotAStoreError:
+    """Return the error for a main tree with records that are not those of tables."""
+    return NotAStoreError(
+        f"{path}: an LMDB file of another application, or a damaged copy of a data file; choose another path, or "
+        "restore a backup"
+    )
+
+
 def find_first_leaf(
     path: Path, descriptor: int, page_size: int, change: int, verify_meta: Callable[[], None]
 ) -> int | None:
@@ -82,7 +95,7 @@ def find_first_leaf(
 
     The pages of ``page_size`` bytes are read through ``descriptor``; ``path`` is for messages. ``verify_meta`` is
     called after the meta page is read, and raises an error if it may be overwritten. Raises CorruptionError if a page
-    on the path is damaged.
+    on the path is damaged, and NotAStoreError if the first record of the leaf is not that of a table.
     """
     meta = os.pread(descriptor, page_size, (change & 1) * page_size)
     verify_meta()
@@ -96,7 +109,9 @@ def find_first_leaf(
         if not is_damaged:
             recorded_number, flags, _, _, first_node_offset = _PAGE.unpack_from(page)
             expected_flags = _LEAF_FLAG if level == 1 else _BRANCH_FLAG
-            is_damaged = (recorded_number, flags) != (page_number, expected_flags)
+            is_damaged = (recorded_number, flags) != (page_number, expected_flags) or not (
+                _PAGE_HEADER_BYTES < first_node_offset <= page_size - _NODE.size
+            )
         if is_damaged:
             raise CorruptionError(
                 f"{path}: page {page_number}, which leads to the tables, is damaged; restore a backup"
@@ -104,4 +119,10 @@ def find_first_leaf(
         if level > 1:  # descend to the first child
             low_bits, middle_bits, high_bits = _CHILD_NUMBER.unpack_from(page, first_node_offset)
             page_number = low_bits | middle_bits << 16 | high_bits << 32
+        else:
+            num_bytes, flags, key_bytes = _NODE.unpack_from(page, first_node_offset)
+            node_end = first_node_offset + _NODE.size + key_bytes + num_bytes
+            # The value of another record can be on another page than its node.
+            if (num_bytes, flags) != (_TABLE_BYTES, _TABLE_FLAG) or node_end > page_size:
+                raise make_foreign_file_error(path)
     return int(page_number)
