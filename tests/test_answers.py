@@ -297,10 +297,7 @@ def test_german_nouns_are_not_names(store: kvstore.Store) -> None:
         ("Wann war die Main-Brücke der DB fertig?", ["DB"]),
         ("Wo wurde Elise Wagenbach geboren?", ["Elise Wagenbach"]),
         ("Was kostet die Wohnung von Frau Seidel im Turnverein Oberau?", ["Seidel", "Turnverein Oberau"]),
-        ("Wie viel Prozent Fett enthält ein Liter Milch der Firma Kessler?", ["Kessler"]),
-        ("Was bedeutet die Störung F75 des AFC-Champions?", ["F75", "AFC"]),
         ("Wann darf man Tomaten und Rosen im Garten pflanzen?", []),
-        ("Was kostet die AFC--Karte?", ["AFC"]),
         ("Wie alt ist das Haus am Ahornweg 8?", ["Ahornweg 8"]),
         ("Was steht in Ziffer 8 und auf Seite 3?", ["8", "3"]),
         ("Was kosten Brötchen 3 Stück am Freitag 13. Mai?", ["3", "13"]),
@@ -317,10 +314,6 @@ def test_names_are_found_with_case_endings() -> None:
     (name,) = find_question_names("Seit wann ist Marlene Vogt Vorsitzende?", "german")
     assert PassageWords("Vorsitzende ist Marlene Vogt.").has_name(name)
     assert not PassageWords("Vorsitzende ist Marlene Hirsch, und Vogt ist Kassenwart.").has_name(name)
-    (name,) = find_question_names("Wann wurden Luthers Schriften gedruckt?", "german")
-    stem = get_stemmer("german")
-    assert PassageWords("Die Schriften von Luther wurden 1520 gedruckt.", stem).has_name(name)
-    assert not PassageWords("Die Schriften von Melanchthon wurden 1520 gedruckt.", stem).has_name(name)
 
 
 def test_a_noun_after_the_name_of_a_person_is_not_part_of_it(german_store: kvstore.Store) -> None:

@@ -165,13 +165,6 @@ _DEFINITION_PATTERN = compile_lazily(
     (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: The nouns of the qualities that "how" and an adjective ask for, which a table uses instead of the adjective.
-_QUALITIES = {
-    "heavy": "weight", "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth",
-    "thick": "thickness", "fast": "speed", "loud": "noise", "hot": "temperature", "cold": "temperature", "old": "age",
-    "far": "distance", "big": "size", "large": "size",
-}  # fmt: skip
-_QUALITY_PATTERN = compile_lazily(rf"\bhow ({'|'.join(_QUALITIES)})\b", re.IGNORECASE)
 #: The maximum number of words of a subject to explain.
 _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
@@ -291,16 +284,6 @@ class ForeignAnswerType(AnswerType):
             is_deadline = vocabulary.forms["deadline"].search(remove_long_runs(text)) is not None
             return 1.0 if is_deadline else _OTHER_TIME_SCORE
         return score
-
-
-def find_quality(question: str) -> str | None:
-    """Return the noun of the quality that a question asks for by "how" and an adjective, or None.
-
-    >>> find_quality("How heavy is the anchor?"), find_quality("How many anchors are heavy?")
-    ('weight', None)
-    """
-    match = _QUALITY_PATTERN.search(question)
-    return None if match is None else _QUALITIES[match[1].lower()]
 
 
 def detect_answer_type(question: str, language: str | None = None) -> AnswerType:

@@ -8,7 +8,6 @@ sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, method of split
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -42,11 +41,9 @@ _MAX_COLUMN_SHIFT = 3
 _MAX_INTRODUCED_WORDS = 40
 #: The minimum size of a table whose first line has the names of its columns.
 _MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
-#: The marks for a missing number in a cell, and the form of a person's name.
-_MISSING_NUMBER_PATTERN = compile_lazily(r"[-\u2013\u2014.?]+|none|nil|n/?a|free|closed|unknown|tb[acd]", re.IGNORECASE)
+#: The form of a person's name.
 _PERSON_PATTERN = compile_lazily(r"(?:[A-Z][\w'’.-]* ){1,3}[A-Z][\w'’-]*")
 _YEAR_PATTERN = compile_lazily(r"(?<![\d.,])(?:19|20)\d\d(?![\d.,])")
-_WEEKDAY_PATTERN = compile_lazily(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b", re.IGNORECASE)
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
 _MAX_NOTE_LINE = 60
 #: The maximum number of words of a listed thing that can begin with a lower-case letter.
@@ -178,20 +175,16 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
     At least one column must have a name without a digit above cells that all have one, or two columns must be named
     by years ("2023/24"), and no other row may have a year. All rows must have the same number of cells; there must be
-    at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header if the first one
-    begins with a weekday, or if the first column lists persons. If the first cell is capitalized, no other cell of the
-    header may begin in lower case.
+    at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header if the first column
+    lists persons.
     """
     if len(rows) < _MIN_HEADED_ROWS:
         return False
     names, *other_rows = rows
-    first_name = names[0]
     if len(names) < _MIN_HEADED_COLUMNS or any(len(row) != len(names) for row in other_rows):
         return False
-    if _WEEKDAY_PATTERN.match(first_name) or _are_persons([first_cell for first_cell, *_ in rows]):
+    if _are_persons([first_cell for first_cell, *_ in rows]):
         return False  # the first row is an entry, like the other rows
-    if first_name[:1].isupper() and any(name[:1].islower() for name in names):
-        return False
     years_per_row = [sum(_YEAR_PATTERN.search(cell) is not None for cell in row) for row in rows]
     if years_per_row[0] > 1 and not any(years_per_row[1:]):
         return True
@@ -201,13 +194,12 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 def _is_named_number_column(name: str, cells: Sequence[str]) -> bool:
     """True if a column has a number in each of its ``cells``, below a first cell (``name``) that can be its name.
 
-    A name has no digit, and is not a placeholder for a missing number, such as "free". A name with letters can have a
-    digit ("40' HC") if the cells have no letters.
+    A name has no digit. A name with letters can have a digit ("40' HC") if the cells have no letters.
     """
     has_numbers = all(any(map(str.isdigit, cell)) for cell in cells)
     has_letters, *cells_have_letters = (any(map(str.isalpha, cell)) for cell in [name, *cells])
     can_be_name = (has_letters and not any(cells_have_letters)) or not any(map(str.isdigit, name))
-    return has_numbers and can_be_name and not _MISSING_NUMBER_PATTERN.fullmatch(name)
+    return has_numbers and can_be_name
 
 
 def _are_persons(cells: Sequence[str]) -> bool:

@@ -34,8 +34,6 @@ _DECIMAL_PATTERN = compile_lazily(
 )
 #: A date such as 2026-02-03, and the marks inside a reference number, which texts can write differently.
 _ISO_DATE_PATTERN, _MARK_PATTERN = compile_lazily(r"\d{4}-\d\d(?:-\d\d)?"), compile_lazily("[-./]")
-#: A version with two numbers in a question; any other number with a point is an amount.
-_SHORT_VERSION_PATTERN = compile_lazily(r"\b(?:version|release) (\d+\.\d+)(?!\w|\.\d)", re.IGNORECASE)
 
 
 def is_section_missing(query: Query, language: str | None, hits: Sequence[Hit], context: Sequence[str]) -> bool:
@@ -68,7 +66,6 @@ def find_missing_numbers(question: str, texts: Sequence[str]) -> list[str]:
     them in other ways.
     """
     numbers = [number for number in find_reference_numbers(question) if not _ISO_DATE_PATTERN.fullmatch(number)]
-    numbers += _SHORT_VERSION_PATTERN.findall(question)
     changes_request = parse_changes_request(question)
     if changes_request is not None:
         numbers.append(changes_request.version)

@@ -26,6 +26,7 @@ from ..text.patterns import compile_lazily
 from ..text.words import segment_words
 from .section_references import (
     EXCLUSIVE_WORDS,
+    ITEM_SOURCE,
     LABEL_PATTERN,
     LINE_PATTERN,
     STEP_WORDS,
@@ -258,7 +259,7 @@ def _narrow_section(
     text = state.documents.read_text_slice(section.record.id, section.start, section.end)
     start, end = len(text.encode()[: section.text_start - section.start].decode()), len(text)
     for item in items:
-        label = re.compile(rf"^([ \t]*)(?:[-*+][ \t]+)?\(?{item}[.)][ \t]", re.IGNORECASE | re.MULTILINE)
+        label = re.compile(ITEM_SOURCE.format(item), re.IGNORECASE | re.MULTILINE)
         match = label.search(text, start, end)
         if match is None and (must_exist or _has_items(text[start:end], item)):
             return None
@@ -277,7 +278,7 @@ def _narrow_section(
 def _has_items(text: str, item: str) -> bool:
     """True if several lines of a text begin with a label of the same kind as ``item``: a number or a letter."""
     label = r"\d{1,3}" if item.isdecimal() else "[a-z]"
-    return len(re.findall(rf"^[ \t]*(?:[-*+][ \t]+)?\(?{label}[.)][ \t]", text, re.MULTILINE)) > 1
+    return len(re.findall(ITEM_SOURCE.format(label), text, re.MULTILINE)) > 1
 
 
 def list_section_chunks(section: NumberedSection, state: State) -> list[int]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
+from ..text.blocks import Block, is_lead_in, parse_blocks
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, WORD_PATTERN
 from .block_kinds import COLUMNS, FIELD_PATTERN, LINE_LIST, RULE_PATTERN, find_block_kind
@@ -24,7 +24,6 @@ from .snippets import (
     SnippetHeading,
     iter_release_snippets,
     split_code,
-    split_mail_header,
     split_prose,
 )
 
@@ -97,8 +96,8 @@ class PlainTextSplitter:
     def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
         """Yield the snippets and headings of the block at ``block_index``.
 
-        The block is code, the header of a mail, a bill, a list or a paragraph of sentences. Also updates the term and
-        the lead-in that the next block can depend on.
+        The block is code, a bill, a list or a paragraph of sentences. Also updates the term and the lead-in that the
+        next block can depend on.
         """
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
         block = PassageBlock(text, start, end, block_index)
@@ -110,9 +109,6 @@ class PlainTextSplitter:
             yield from split_code(block)
             return
         self._lead_in_indent = None
-        if is_mail_header(text, start, end):
-            yield from split_mail_header(block)
-            return
         kind = find_block_kind(paragraph)
         if kind is None and _is_lone_field(text, self._blocks, block_index):
             kind = LINE_LIST

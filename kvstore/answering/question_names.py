@@ -54,15 +54,8 @@ _MAX_NUMBER_WORDS = 8
 _HIRAGANA_PATTERN = compile_lazily("[\u3041-\u309f]+")
 #: The minimum number of words in a question in title case.
 _MIN_TITLE_WORDS = 3
-#: German nouns before a name, which do not belong to it, and nouns of measure, after which the measured noun follows.
+#: German nouns before a name, which do not belong to it.
 _GERMAN_TITLES = frozenset("doktor dr familie firma frau graf herr herrn herzog kaiser könig prof professor".split())
-_GERMAN_MEASURES = frozenset(
-    """
-    anteil art arten becher bund cent dollar dutzend euro flasche flaschen glas grad gramm hektar jahre jahren kilo
-    kilogramm kilometer liter löffel meter menge milliarden millionen minuten monate paar pfund prozent quadratkilometer
-    quadratmeter sekunden sorte sorten stück stunden tage tasse tassen teil tonnen wochen zentimeter
-    """.split()
-)
 #: German nouns before a number that are no part of a name: documents can lack them ("8. Kaution", "Ahornweg 8").
 _GERMAN_LABELS = frozenset(
     """
@@ -146,17 +139,13 @@ class PassageWords:
 
         A technical token can occur anywhere in the text, in any case. If a name opens a sentence, its first word may be
         missing, because its capital may mean nothing. In German, two adjacent words of a longer name are enough,
-        because the others can be ordinary nouns, the two words of a genitive may be apart, and a number must directly
-        follow its noun.
+        because the others can be ordinary nouns, and a number must directly follow its noun.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()
         num_words = len(name.words)
         if name.number_indexes:  # "Haus 7" is neither "7 Uhr" nor "Haus 8", whatever else the passage has
             return all(self._has_numbered_noun(name, index) for index in name.number_indexes)
-        if name.can_include_nouns and num_words == 2 and any(word.endswith("s") for word in name.words):
-            # A genitive: "Luthers Schriften" are "die Schriften von Luther".
-            return all(self._has_words(name, slice(index, index + 1)) for index in range(2))
         if name.can_include_nouns and num_words > 2:
             # One pair of adjacent words is enough, because another word can be a noun next to the name.
             pairs = (slice(first, first + 2) for first in range(num_words - 1))
@@ -285,7 +274,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
     at_sentence_start, title = True, ""
     for piece, is_in_name in zip(pieces, in_names, strict=True):
-        base = _strip_endings(piece, has_capital_nouns)
+        base = _strip_endings(piece)
         is_capitalized_function_word = at_sentence_start and not list_informative_words(base, function_words)
         if _TOKEN_PATTERN.fullmatch(base):
             builder.add_token(base)
@@ -294,7 +283,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
                 builder.end_name()
         elif is_in_name and not is_capitalized_function_word:
             builder.add_word(base, at_sentence_start, title)
-            if base != piece:  # nothing can follow a possessive or half of a compound
+            if base != piece:  # nothing can follow a possessive
                 builder.end_name()
         elif not builder.try_add_link(piece):
             builder.end_name()
@@ -402,18 +391,10 @@ class _NameBuilder:
         self._link_words.clear()
 
 
-def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
-    """Return a word (``piece``) without the ending of a possessive or of the plural of an abbreviation ("DVDs").
-
-    If the language ``has_capital_nouns``, as German does, only the names in a compound remain: "AFC" of "AFC-Champion".
-    A compound without such a name is returned as it is.
-    """
+def _strip_endings(piece: str) -> str:
+    """Return a word (``piece``) without the ending of a possessive or of the plural of an abbreviation ("DVDs")."""
     base = _POSSESSIVE_PATTERN.sub("", piece)
-    if _PLURAL_ABBREVIATION_PATTERN.fullmatch(base):
-        base = base[:-1]
-    if has_capital_nouns and base[0].isalpha() and "-" in base:
-        return "-".join(part for part in base.split("-") if part and _has_digit_or_inner_capital(part)) or base
-    return base
+    return base[:-1] if _PLURAL_ABBREVIATION_PATTERN.fullmatch(base) else base
 
 
 def _list_words_and_forms(text: str) -> tuple[list[str], list[str]]:
@@ -471,7 +452,7 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
 
     A word that begins with a digit or has an inner capital does. Because all nouns have capitals, a noun does only if
     another noun is next to it, as in "Elise Voss", or a short number follows it, as in "Haus 7", unless a unit or
-    another noun is next ("7 Euro"). In "Prozent Fett" (a measure) no word does, and in "Frau Voss" only the second.
+    another noun is next ("7 Euro"). In "Frau Voss", only the second word does.
     """
     in_name = list(map(_has_digit_or_inner_capital, pieces))
     words = list(map(fold_text, pieces))
@@ -480,7 +461,7 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
         for piece, word, is_marked in zip(pieces, words, in_name, strict=True)
     ]
     for index, (word, next_word) in enumerate(pairwise(words)):
-        if is_noun[index] and is_noun[index + 1] and word not in _GERMAN_MEASURES:
+        if is_noun[index] and is_noun[index + 1]:
             in_name[index] |= word not in _GERMAN_TITLES
             in_name[index + 1] |= next_word not in _GERMAN_TITLES
     for index, next_piece in enumerate(pieces[1:]):
@@ -488,7 +469,7 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
         is_ordinal = len(following) > 1 and following[0] == "."
         is_amount = bool(following) and (is_noun[index + 2] or _UNIT_PATTERN.fullmatch(following[0]) is not None)
         if is_noun[index] and _NAME_NUMBER_PATTERN.fullmatch(next_piece) and not (is_amount or is_ordinal):
-            in_name[index] |= words[index] not in _GERMAN_TITLES | _GERMAN_MEASURES | _GERMAN_LABELS
+            in_name[index] |= words[index] not in _GERMAN_TITLES | _GERMAN_LABELS
     return in_name
 
 

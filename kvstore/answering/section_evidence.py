@@ -10,11 +10,10 @@ in a version, the section with this version in a changelog is quoted.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ..retrieval.cover import CoverSentence, build_composed_hit, collect_cover_sentences
 from ..retrieval.evidence import Evidence, Hit
@@ -95,12 +94,14 @@ def _retrieve_chunks(
     if reference.word in AMBIGUOUS_WORDS and not (names_document or has_word):
         return None
     chunks = list(dict.fromkeys(chunk for section in sections for chunk in list_section_chunks(section, query.state)))
-    stem_counts = _count_stems(chunks, topic, query)
-    if not (names_document or stem_counts.any()):
+    records = query.state.chunks.get_many(chunks)
+    texts = (query.state.documents.read_text_slice(record.document, record.start, record.end) for record in records)
+    stem_counts = _count_stems(texts, topic, query)
+    if not (names_document or any(stem_counts)):
         return None
     question = query.question
     query.question = remove_reference(question)
-    ranking = best(query.state, np.array(chunks, np.uint64), stem_counts, MAX_CHUNKS)
+    ranking = best(query.state, np.array(chunks, np.uint64), np.array(stem_counts, np.float32), MAX_CHUNKS)
     evidence = evidence_of(query, SECTION, ranking, "in the section that the question names", len(chunks))
     return replace(evidence, question=question)
 
@@ -143,11 +144,9 @@ def _make_part(record: DocumentRecord, heading: str, start: int, end: int, state
     return skip_heading(NumberedSection(record, "", "", heading, 0, start, start, end), state)
 
 
-def _count_stems(chunks: Sequence[int], stems: set[str], query: Query) -> npt.NDArray[np.float32]:
-    """Return for each chunk how many of the stems occur in its text."""
-    records = query.state.chunks.get_many(chunks)
-    texts = (query.state.documents.read_text_slice(record.document, record.start, record.end) for record in records)
-    return np.array([len(stems.intersection(map(query.stem, segment_words(text)))) for text in texts], np.float32)
+def _count_stems(texts: Iterable[str], stems: set[str], query: Query) -> list[int]:
+    """Return for each text how many of the stems it has."""
+    return [len(stems.intersection(map(query.stem, segment_words(text)))) for text in texts]
 
 
 def _find_number(text: bytes, start: int) -> int:
@@ -172,7 +171,10 @@ def _quote_sections(
     if not candidates:
         return None
     with query.trace.step("quote section") as step:
-        counts = [max(_count_topic_stems(sentences, topic, query)) for _, topic, sentences in candidates]
+        counts = [
+            max(_count_stems((sentence.text for sentence in sentences), topic, query))
+            for _, topic, sentences in candidates
+        ]
         candidates = [candidate for candidate, count in zip(candidates, counts, strict=True) if count == max(counts)]
         hits = [
             _build_section_hit(
@@ -196,11 +198,6 @@ def _list_sentences(section: NumberedSection, state: State) -> list[CoverSentenc
     ]
 
 
-def _count_topic_stems(sentences: Sequence[CoverSentence], topic: set[str], query: Query) -> list[int]:
-    """Return for each sentence how many stems of a topic it has."""
-    return [len(topic.intersection(map(query.stem, segment_words(sentence.text)))) for sentence in sentences]
-
-
 def _select_sentences(
     sentences: Sequence[CoverSentence], topic: set[str], max_words: int, query: Query
 ) -> list[CoverSentence]:
@@ -208,7 +205,7 @@ def _select_sentences(
 
     They begin with the sentence that has the most stems of the topic or, if none has any, with the first one.
     """
-    stem_counts = _count_topic_stems(sentences, topic, query)
+    stem_counts = _count_stems((sentence.text for sentence in sentences), topic, query)
     first = stem_counts.index(max(stem_counts))
     quoted: list[CoverSentence] = []
     num_words = 0

@@ -89,6 +89,8 @@ _PHRASE_PATTERN = compile_lazily(
 #: A Roman number below 40: its tens and its units.
 _ROMAN_PATTERN = compile_lazily(r"(?=.)(x{0,3})(i{1,3}|iv|vi{0,3}|ix|)")
 _ITEM_LABEL_PATTERN = compile_lazily(rf"\(([a-z\d]{{1,4}})\)|\b{_LABELED_ITEM}\s*(\d+|[a-z])(?!\w)", re.IGNORECASE)
+#: The source of a pattern of an item with a label at the start of a line; its group is the indentation.
+ITEM_SOURCE = r"^([ \t]*)(?:[-*+][ \t]+)?\(?{}[.)][ \t]"
 #: The label at the start of a heading.
 LABEL_PATTERN = compile_lazily(
     rf"[^\w§]{{0,3}}(?:(?P<word>{_SECTION_WORDS}|§)(?:\.?\s+|(?<=§)\s*))?(?P<number>{_NUMBER})(?!\w|\.\d)",
@@ -269,7 +271,7 @@ def is_section_mentioned(reference: SectionReference, headings: Iterable[str], t
 
 def _has_item_label(text: str, item: str) -> bool:
     """True if a text has the label of an item, such as ``(2)``, ``Abs. 2`` or ``2.`` at the start of a line."""
-    label = rf"^[ \t]*(?:[-*+][ \t]+)?{item}[.)][ \t]|\({item}\)|\b{_LABELED_ITEM}\s*{item}(?!\w)"
+    label = rf"{ITEM_SOURCE.format(item)}|\({item}\)|\b{_LABELED_ITEM}\s*{item}(?!\w)"
     return re.search(label, text, re.IGNORECASE | re.MULTILINE) is not None
 
 

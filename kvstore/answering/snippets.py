@@ -15,7 +15,7 @@ from itertools import groupby, pairwise, zip_longest
 from typing import NamedTuple
 
 from ..retrieval.evidence import Hit
-from ..text.blocks import blank_struck_text, skip_marker, split_mail_fields
+from ..text.blocks import blank_struck_text, skip_marker
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import count_written_words, is_unspaced
@@ -386,24 +386,6 @@ def split_entries(block: PassageBlock, entry_start: re.Pattern[str] = _ANY_LINE_
                 )
             first = offset
         offset += len(line)
-
-
-def split_mail_header(block: PassageBlock) -> Iterator[Snippet]:
-    """Yield the fields of a mail header as snippets, which are displayed like table rows.
-
-    Folded lines are joined (RFC 5322, 2.2). The subject cannot be selected as the answer, because it is a heading.
-    """
-    text, start, end, block_index = block
-    for field_start, next_start in split_mail_fields(text, start, end):
-        displayed_text = render_inline(text[field_start:next_start])
-        yield Snippet(
-            start=field_start,
-            end=field_start + len(text[field_start:next_start].rstrip()),
-            text=displayed_text,
-            kind="table",
-            block_index=block_index,
-            is_selectable=not displayed_text.lower().startswith("subject:"),
-        )
 
 
 def is_unasked_mail_field(snippet: Snippet, answer_type: AnswerType) -> bool:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_content_terms, list_terms, segment_words
-from ..answer_types import FIXED_FORM_TYPES, AnswerType, find_quality
+from ..answer_types import FIXED_FORM_TYPES, AnswerType
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import SnippetScorer, find_newer_entries, list_candidates
 from ..passages import Passage
@@ -147,8 +147,7 @@ def _find_candidates(
 
 class _CandidateEstimator:
     """Estimates how likely a snippet answers a question, without embedding any text. A *term* is the stem of a word.
-    The ``scorer`` has the question and the rarity of its terms. An *identifier* is a word with a number (T250). A
-    *quality* is the noun that "how heavy" asks for (weight).
+    The ``scorer`` has the question and the rarity of its terms. An *identifier* is a word with a number (T250).
     """
 
     def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
@@ -160,7 +159,6 @@ class _CandidateEstimator:
         self._passages = passages
         self._scorer = scorer
         question = scorer.question
-        self._quality = find_quality(question)  # such as "weight" for "how heavy"
         self._title_terms = [
             scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
         ]
@@ -250,8 +248,8 @@ class _CandidateEstimator:
         snippet = passage.snippets[index]
         if _is_row(snippet) and self._is_about_other_thing(passage, index, is_selected=is_selected):
             return True
-        is_asked = is_selected or position in self._latest_entries or self._has_asked_cell(snippet)
-        if snippet.cell_text and not is_asked:
+        is_asked = is_selected or position in self._latest_entries or not snippet.cell_text
+        if not (is_asked or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")):
             return True
         text = _render_with_block(passage.snippets, index)
         labels = " ".join([passage.document, *passage.list_labels(index)])
@@ -289,13 +287,6 @@ class _CandidateEstimator:
         columns = set(segment_words(" ".join(FIELD_PATTERN.findall(row.labeled_text))))
         names = [name for name in self._row_names if not name <= columns]
         return bool(names) and not any(name <= words for name in names)
-
-    def _has_asked_cell(self, row: Snippet) -> bool:
-        """True if a row has a term from the question in a cell, or the quality ("weight") that is asked for."""
-        if self._scorer.list_question_terms(f"{row.label} {row.cell_text}"):
-            return True
-        quality = self._quality
-        return quality is not None and self._scorer.stem(quality) in list_terms(row.cell_text, self._scorer.stem)
 
 
 def _is_row(snippet: Snippet) -> bool:
