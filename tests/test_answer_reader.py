@@ -830,6 +830,31 @@ def test_a_numeric_date_is_in_its_month(reader: AnswerReader, tmp_path: Path, mo
     assert answer.outcome == outcome and "yeast: Belle Saison" in answer.text
 
 
+@pytest.mark.parametrize("month", ["Sept. 2025", "Sep 2025", "2025-09", "09/2025"])
+def test_a_month_is_known_by_its_abbreviation_and_number(reader: AnswerReader, tmp_path: Path, month: str) -> None:
+    table = f"| Month | Renewed | Left |\n|---|---|---|\n| {month} | 14 | 3 |"
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("members", f"# Membership\n\n## Renewals\n\n{table}\n", format="markdown")
+        assert store.ask("How many members left in September 2025?").outcome == "answered"
+        assert store.ask("How many members left in October 2025?").outcome == "nearest"
+
+
+@pytest.mark.parametrize(
+    ("day", "outcome"), [("a Friday", "answered"), ("Saturdays", "answered"), ("a Sunday", "nearest")]
+)
+@pytest.mark.parametrize("column", ["Fri–Sat", "Fridays and Saturdays"])
+def test_a_weekday_is_known_by_its_abbreviation_and_in_a_range(
+    reader: AnswerReader, tmp_path: Path, column: str, day: str, outcome: str
+) -> None:
+    table = (
+        f"| Activity | Mon–Thu | {column} |\n|---|---|---|\n| Live music | none | 19:00–22:30 |\n| Dogs | yes | yes |"
+    )
+    with kvstore.open(tmp_path / "store") as store:
+        store.put("licence", f"# Licence\n\n## Hours granted\n\n{table}\n", format="markdown")
+        answer = store.ask(f"Until when may live music be played on {day}?")
+    assert answer.outcome == outcome and "19:00–22:30" in answer.text
+
+
 def test_a_list_is_read_with_the_sentence_that_introduces_it(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "## Donors\n\nWe received donations from:\n\n- Arnold Quill\n- Ada Berg\n\n## Gifts\n\nA gift is worth 5 euros."

@@ -70,7 +70,7 @@ from .mismatches import (
     is_section_missing,
 )
 from .passages import Passage, iter_spans
-from .question_dates import name_months
+from .question_dates import name_dates
 from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
@@ -240,7 +240,7 @@ def estimate_confidence(
     not read the passages). ``has_section`` is True if the hits are from the section that the question names.
     """
     hits = hits[:_MAX_CHUNKS]
-    texts = [name_months(text, query.question) for text in [*map(_join_texts, hits), *context]]
+    texts = [name_dates(text, query.question) for text in [*map(_join_texts, hits), *context]]
     passages = list(map(PassageWords, texts))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)

@@ -55,6 +55,12 @@ _NUMERIC_DATE_PATTERN = compile_lazily(
     r"(?<![\d./-])(?:\d{1,2}[./-] ?(?P<month>1[0-2]|0?[1-9])[./-] ?(?:19|20)?\d\d(?![./-]?\d)"
     r"|(?:19|20)\d\d-(?P<iso>1[0-2]|0[1-9])(?!\d))"
 )
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_ENGLISH_DAY = rf"\b({'|'.join(_DAYS)})(?:s|nes|rs?|ur)?"
+_ENGLISH_DAY_PATTERN = compile_lazily(rf"{_ENGLISH_DAY}days?\b", re.IGNORECASE)
+_DAY_RANGE_PATTERN = compile_lazily(
+    rf"{_ENGLISH_DAY}(?:days?)?\b(?: ?(?:[-–—]|to|until|through) ?{_ENGLISH_DAY}(?:days?)?\b)?"
+)
 _ENGLISH_MONTH_PATTERN = compile_lazily(rf"\b(?:{'|'.join(map(str.title, MONTHS))})\b")
 #: A year, but no amount ("2000 euros").
 YEAR_PATTERN = compile_lazily(
@@ -165,19 +171,29 @@ def _compile_abbreviated_days(abbreviations: tuple[str, ...]) -> re.Pattern[str]
 
 
 @cache
-def name_months(text: str, question: str) -> str:
-    """Return a text with names in place of the numbers of the months that a question names in English.
+def name_dates(text: str, question: str) -> str:
+    """Return a text with the months and weekdays that a question names in English, as it writes them.
 
-    >>> [name_months("brewed: 2025-03-20", f"Who brewed in {month}?") for month in ("March", "May")]
-    ['brewed: 20 March 2025', 'brewed: 2025-03-20']
+    They replace numbers and abbreviations of months, and weekdays that are abbreviated or in a range.
+
+    >>> name_dates("brewed: 2025-03-20", "Who brewed in March?"), name_dates("Fri–Sun: 9 to 5", "When on Saturdays?")
+    ('brewed: 20 March 2025', 'Saturdays: 9 to 5')
     """
     for name in set(_ENGLISH_MONTH_PATTERN.findall(question)):
         month = MONTHS.index(name.lower()) + 1
-        text = re.sub(rf"\b(\d{{4}})-{month:02}-(\d\d)\b", rf"\2 {name} \1", text)
+        text = re.sub(rf"\b{name[:3]}t?\b\.?", name, text)
+        text = re.sub(rf"\b(\d{{4}})-{month:02}(?:-(\d\d))?\b", rf"\2 {name} \1", text)
         # With slashes, only a day after 12 shows which number is the month.
-        day = r"\b(\d\d?(?=\.)|(?:1[3-9]|[23]\d)(?=/))"
-        text = re.sub(rf"{day}[./]0?{month}[./](\d{{4}})\b", rf"\1 {name} \2", text)
-    return text
+        day = r"(?:\b(\d\d?(?=\.)|(?:1[3-9]|[23]\d)(?=/))[./]|(?<![\d./]))"
+        text = re.sub(rf"{day}0?{month}[./](\d{{4}})\b", rf"\1 {name} \2", text)
+    names = {_DAYS.index(match[1].title()): match[0] for match in _ENGLISH_DAY_PATTERN.finditer(question)}
+
+    def name_days(days: re.Match[str]) -> str:
+        """Return the weekdays of the question that are among some days; the days if there are none."""
+        first, last = _DAYS.index(days[1]), _DAYS.index(days[2] or days[1])
+        return " and ".join(name for day, name in names.items() if (day - first) % 7 <= (last - first) % 7) or days[0]
+
+    return _DAY_RANGE_PATTERN.sub(name_days, text) if names else text
 
 
 def _read_months(language: str | None) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ MONTHS = tuple("january february march april may june july august september octo
 #: Months, days and seasons: alone they are not names.
 CALENDAR_WORDS = frozenset(
     (*MONTHS, *"monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter".split())
-)
+).union("mondays tuesdays wednesdays thursdays fridays saturdays sundays".split())
 #: Abbreviated months and days: next to a number they are part of a date, alone they can be a person.
 CALENDAR_ABBREVIATIONS = frozenset(
     "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun".split()

@@ -23,7 +23,7 @@ from ..answer_types import FIXED_FORM_TYPES, AnswerType
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import SnippetScorer, find_newer_entries, list_candidates
 from ..passages import Passage
-from ..question_dates import name_months
+from ..question_dates import name_dates
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
 from ..releases import asks_for_latest_release, parse_release, remove_release_words
@@ -196,7 +196,7 @@ class _CandidateEstimator:
         """
         snippet = get_snippet(self._passages, position)
         assert snippet.hit is not None  # true for all candidates
-        own_terms = self._scorer.list_question_terms(name_months(snippet.scored_text, self._scorer.question))
+        own_terms = self._scorer.list_question_terms(name_dates(snippet.scored_text, self._scorer.question))
         label_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= label_terms
@@ -224,9 +224,10 @@ class _CandidateEstimator:
             entry = get_snippet(self._passages, window.position)
             is_entry = entry.kind in ("item", "table") or entry.is_lead_in  # a lead-in is read with its entries
             is_outside = snippet.is_outside and is_entry and not (is_selected or asks_yes_no)
+            context_text, snippet_text = (name_dates(part.text, question) for part in (context, snippet))
             compared_window = window._replace(
-                text=context.text + snippet.text,
-                offset=len(context.text),
+                text=context_text + snippet_text,
+                offset=len(context_text),
                 is_selected=is_selected,
                 is_ruled_out=window.is_ruled_out or is_outside,
             )
@@ -321,7 +322,6 @@ def _build_window_text(
     text = _phrase_mail_field(_render_with_block(snippets, index))
     if snippet.kind == "table":
         text = _select_compared_cells(text, scorer.question)
-    text = name_months(text, scorer.question)
     return text_before + text, len(text_before)
 
 
