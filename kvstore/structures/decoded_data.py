@@ -37,6 +37,9 @@ class EntryCache(Generic[Key, Value]):
         ``read`` returns the values of the keys that are not cached. They are then cached, unless they are more than
         ``max_entries``. A full cache is emptied first.
         """
+        if not self._max_entries:  # as in a write transaction
+            distinct_keys = list(dict.fromkeys(keys))
+            return dict(zip(distinct_keys, read(distinct_keys) if distinct_keys else (), strict=True))
         # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
         entries = self.entries
         try:
