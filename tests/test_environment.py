@@ -1155,11 +1155,11 @@ class _InterruptedCall:
         self._is_late = late
         self._is_interrupted = False
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
         is_first, self._is_interrupted = not self._is_interrupted, True
         if is_first and not self._is_late:
             raise KeyboardInterrupt
-        result = self._function(*args)
+        result = self._function(*args, **options)
         if is_first:
             raise KeyboardInterrupt
         return result
@@ -1211,8 +1211,9 @@ def _interrupt_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, l
     method = getattr(owner, name)
     interrupted = _InterruptedCall(method, late=late)
 
-    def call(*args: Any) -> Any:
-        return (interrupted if threading.current_thread() is threading.main_thread() else method)(*args)
+    def call(*args: Any, **options: Any) -> Any:
+        function = interrupted if threading.current_thread() is threading.main_thread() else method
+        return function(*args, **options)
 
     monkeypatch.setattr(owner, name, call)
 
@@ -1240,6 +1241,32 @@ def test_ctrl_c_in_the_end_of_a_write_transaction_releases_its_locks(
             getattr(transaction, end)()
     _check_that_others_can_write(environment)  # while ``transaction`` is still referenced, as by a traceback
     transaction.abort()
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (Environment, "begin_transaction"),
+        (data_file.DataFile, "wrap_read_transaction"),
+        (environment_module, "ReadTransaction"),
+    ],
+)
+def test_ctrl_c_in_the_begin_of_a_snapshot_ends_it(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, late: bool
+) -> None:
+    put_record(environment, b"key", b"value")
+    with monkeypatch.context() as patch:
+        _interrupt_once(patch, owner, name, late=late)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            environment.snapshot()
+        assert environment.gate.num_open == 0, "the snapshot is still counted as open"
+    del caught
+    with environment.snapshot() as snapshot:
+        assert bytes(snapshot.get("a", b"key") or b"") == b"value"
+        assert environment.gate.num_open == 1
+    assert environment.gate.num_open == 0
+    environment.close(timeout=0.05)
 
 
 @pytest.mark.parametrize(

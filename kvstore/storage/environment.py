@@ -38,7 +38,6 @@ from .location import (
     resolve_data_link,
 )
 from .locks import WriterLock, get_file_identity, release_lock
-from .mapped_pages import PageTransaction
 from .new_file import create_data_file, create_store_copy
 from .open_file import OpenFile
 from .open_options import check_options, compute_map_size
@@ -200,26 +199,31 @@ class Environment(ClosedOnExit, OpenFile):
         while True:
             if self.unusable_reason is not None:  # saves a call in the common case
                 self.require_open()
-            shared_lock = None
-            if not self.data.registers_readers:  # LMDB does not know of this reader, so keep writers out
-                shared_lock = self._writer_lock.acquire_shared(self.lock_timeout)
-            page_transaction: PageTransaction | None = None
+            snapshot = ReadTransaction(self)
+            transaction: lmdb.Transaction[memoryview] | None = None
             try:
-                transaction, _ = self.begin_transaction(write=False)
-                try:
-                    page_transaction = self.data.wrap_read_transaction(transaction)
-                finally:
-                    if page_transaction is None:  # later commits have overtaken it, or an error is raised
-                        transaction.abort()
-                        self.gate.leave()
-            finally:
-                if page_transaction is None and shared_lock is not None:
-                    release_lock(shared_lock)
-            if page_transaction is not None:
-                snapshot = ReadTransaction(self, page_transaction)
-                self._views.add(snapshot)
-                snapshot.shared_lock = shared_lock
-                return snapshot
+                if not self.data.registers_readers:  # LMDB does not know of this reader, so keep writers out
+                    snapshot.shared_lock = self._writer_lock.acquire_shared(self.lock_timeout)
+                transaction, _ = self.begin_transaction(write=False, view=snapshot)
+                page_transaction = self.data.wrap_read_transaction(transaction)
+                if page_transaction is not None:
+                    snapshot.attach(page_transaction)
+                    self._views.add(snapshot)
+                    return snapshot
+                self._abandon_snapshot(snapshot, transaction)  # later commits have overtaken it
+            except BaseException:  # perhaps an interruption (Ctrl-C), whose traceback keeps ``snapshot`` alive
+                self._abandon_snapshot(snapshot, transaction)
+                raise
+
+    def _abandon_snapshot(self, snapshot: ReadTransaction, transaction: lmdb.Transaction[memoryview] | None) -> None:
+        """End a snapshot that is not returned to a caller; ``transaction`` is its LMDB transaction, if known."""
+        if transaction is not None:
+            transaction.abort()
+        if snapshot.is_counted:
+            self.release_view(snapshot)
+        elif snapshot.shared_lock is not None:  # the transaction did not begin
+            release_lock(snapshot.shared_lock)
+            snapshot.shared_lock = None
 
     def write(self, timeout: float | None = None) -> WriteTransaction:
         """Begin the store's only write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).

@@ -268,8 +268,13 @@ class OpenFile:
 
     # -- Transactions and tables
 
-    def begin_transaction(self, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
+    def begin_transaction(
+        self, *, write: bool, view: CountedTransaction | None = None
+    ) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction, and count it as open; adopt the size of the map if another process has grown it.
+
+        ``view`` is the view of this transaction, which is then marked as counted, so that an interruption cannot lose
+        the count; None if the caller counts the end itself.
 
         Returns the transaction, and the table handles that it can use, which were opened before it began. After a
         failed write of LMDB, the file is opened again first. Raises ClosedError, TransactionError if too many snapshots
@@ -287,6 +292,8 @@ class OpenFile:
                         self.require_open()
                     transaction = self.data.environment.begin(write=write, buffers=True)
                     gate.num_open += 1
+                    if view is not None:  # no interrupt can come between the previous line and this one
+                        view.is_counted = True
                     return transaction, self.handles
             except lmdb.MapResizedError:
                 self._resize_map(0, self.lock_timeout)  # 0: adopt the size that another process has set

@@ -136,14 +136,14 @@ class LmdbView:
     #: True while its owner counts it among the open transactions.
     is_counted = True
 
-    def __init__(self, owner: OpenFile, transaction: PageTransaction | VerifiedTransaction) -> None:
+    def __init__(self, owner: OpenFile, transaction: VerifiedTransaction | None = None) -> None:
         """Create a view of the store of ``owner`` (the open data file) that reads through ``transaction``."""
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None  # the change buffer as this view sees it; None: not read yet
         self._buffered_tables = owner.buffer_reader.buffered_tables
         #: The number of the last commit that this view sees; equal for equal states.
-        self.change = transaction.change
+        self.change = 0 if transaction is None else transaction.change
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """Return the value of ``key``, or None if it is missing; raise InputError for a key of 0 or over 511 bytes."""
@@ -368,8 +368,14 @@ class ReadTransaction(ClosedOnExit, LmdbView):
     of a buffer may change afterwards, and are gone once the environment is closed.
     """
 
+    is_counted = False  # until its transaction has begun
     #: The number of :meth:`hold_open` blocks that use the snapshot now.
     _num_pins = 0
+
+    def attach(self, transaction: PageTransaction) -> None:
+        """Read through ``transaction`` from now on."""
+        self.change = transaction.change
+        self._transaction = transaction
 
     def skip_damage(self) -> list[str]:
         """Skip damaged pages and damaged parts of the change buffer from now on.
