@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..text.everyday_words import is_everyday
+from ..text.name_words import CALENDAR_WORDS
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words
 from .inline_rendering import render_inline, strip_item_marker
@@ -41,7 +42,8 @@ _MAX_COLUMN_SHIFT = 3
 _MAX_INTRODUCED_WORDS = 40
 #: The minimum size of a table whose first line has the names of its columns.
 _MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
-#: The form of a person's name.
+#: The marks for a missing number in a cell, and the form of a person's name.
+_MISSING_NUMBER_PATTERN = compile_lazily(r"(?i:[-\u2013\u2014.?]+|none|nil|n/?a|free|closed|unknown|tb[acd])")
 _PERSON_PATTERN = compile_lazily(r"(?:[A-Z][\w'’.-]* ){1,3}[A-Z][\w'’-]*")
 _YEAR_PATTERN = compile_lazily(r"(?<![\d.,])(?:19|20)\d\d(?![\d.,])")
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
@@ -175,16 +177,19 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
     At least one column must have a name without a digit above cells that all have one, or two columns must be named
     by years ("2023/24"), and no other row may have a year. All rows must have the same number of cells; there must be
-    at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header if the first column
-    lists persons.
+    at least ``_MIN_HEADED_ROWS`` rows and ``_MIN_HEADED_COLUMNS`` columns. The rows have no header if the first one
+    begins with a weekday, or if the first column lists persons. If the first cell is capitalized, no other cell of the
+    header may begin in lower case.
     """
     if len(rows) < _MIN_HEADED_ROWS:
         return False
     names, *other_rows = rows
     if len(names) < _MIN_HEADED_COLUMNS or any(len(row) != len(names) for row in other_rows):
         return False
-    if _are_persons([first_cell for first_cell, *_ in rows]):
+    if names[0].lower() in CALENDAR_WORDS or _are_persons([first_cell for first_cell, *_ in rows]):
         return False  # the first row is an entry, like the other rows
+    if names[0][:1].isupper() and any(name[:1].islower() for name in names):
+        return False
     years_per_row = [sum(_YEAR_PATTERN.search(cell) is not None for cell in row) for row in rows]
     if years_per_row[0] > 1 and not any(years_per_row[1:]):
         return True
@@ -194,12 +199,13 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 def _is_named_number_column(name: str, cells: Sequence[str]) -> bool:
     """True if a column has a number in each of its ``cells``, below a first cell (``name``) that can be its name.
 
-    A name has no digit. A name with letters can have a digit ("40' HC") if the cells have no letters.
+    A name has no digit, and is not a placeholder for a missing number, such as "free". A name with letters can have a
+    digit ("40' HC") if the cells have no letters.
     """
     has_numbers = all(any(map(str.isdigit, cell)) for cell in cells)
     has_letters, *cells_have_letters = (any(map(str.isalpha, cell)) for cell in [name, *cells])
     can_be_name = (has_letters and not any(cells_have_letters)) or not any(map(str.isdigit, name))
-    return has_numbers and can_be_name
+    return has_numbers and can_be_name and not _MISSING_NUMBER_PATTERN.fullmatch(name)
 
 
 def _are_persons(cells: Sequence[str]) -> bool:
