@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvstore.answering.answer_reader.quantities import find_quantities
 from kvstore.answering.answer_reader.quantity_ranges import replace_ranges
+from kvstore.text.quantities import find_quantities
 from kvstore.text.words import get_stemmer
 
 STEM = get_stemmer("english")

@@ -19,8 +19,8 @@ from typing import Literal, NamedTuple
 
 from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily
+from ..text.quantities import WEEKDAY, find_quantities
 from ..text.words import WORD_PATTERN, list_content_terms
-from .answer_reader.quantities import WEEKDAY, find_quantities
 from .answer_span import Verdict
 
 _COMPARISON_PATTERN = compile_lazily(

@@ -31,7 +31,7 @@ from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from .compounds import MIN_PART, divide_compound
 from .lexical_search import count_chunks_with_words
-from .respelling import list_similar_words
+from .word_forms import list_similar_words
 
 #: Words, without identifiers or parts of paths.
 _WORD_PATTERN = compile_lazily(r"(?<![\w./@=-])[^\W\d_]{3,}(?![\w/@=-]|\.\w)")

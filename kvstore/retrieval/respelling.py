@@ -35,7 +35,13 @@ from ..text.languages import detect_question_language, get_main_language, open_q
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, MULTILINGUAL, WORD_PATTERN, is_unspaced, list_stemmed_languages
 from .lexical_search import count_chunks_with_words
-from .word_forms import find_abbreviation_replacements, find_form_replacements, is_english, load_english_vocabulary
+from .word_forms import (
+    find_abbreviation_replacements,
+    find_form_replacements,
+    is_english,
+    list_similar_words,
+    load_english_vocabulary,
+)
 
 #: Words that may be replaced. Capitalized words are excluded: they may be names, which have one spelling.
 _SPELLED_WORD_PATTERN = compile_lazily(r"(?<![^\W_])[a-z]{4,}(?![^\W_])")
@@ -258,20 +264,3 @@ def _list_candidates(word: str) -> list[str]:
         and (is_long or candidate in load_english_vocabulary())
         and candidate not in FUNCTION_WORDS
     ]
-
-
-def list_similar_words(word: str, letters: str) -> list[str]:
-    """Return the words that differ from a word by one typing error after its first letter, without the word itself.
-
-    ``letters`` are those of the alphabet. The last letter can only be a missing one in front of it.
-    """
-    candidates: dict[str, None] = {}
-    for index in range(1, len(word)):
-        prefix, letter, suffix = word[:index], word[index], word[index + 1 :]
-        candidates |= dict.fromkeys(f"{prefix}{other}{letter}{suffix}" for other in letters)  # a missing letter
-        if suffix:
-            candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in letters)  # a wrong letter
-            candidates[prefix + suffix] = None  # an added letter
-            candidates[prefix + suffix[0] + letter + suffix[1:]] = None  # two letters in the wrong order
-    candidates.pop(word, None)
-    return list(candidates)

@@ -343,3 +343,20 @@ def load_english_vocabulary() -> frozenset[str]:
     from ..models.packaged_embedder import load_vocabulary
 
     return load_vocabulary()
+
+
+def list_similar_words(word: str, letters: str) -> list[str]:
+    """Return the words that differ from a word by one typing error after its first letter, without the word itself.
+
+    ``letters`` are those of the alphabet. The last letter can only be a missing one in front of it.
+    """
+    candidates: dict[str, None] = {}
+    for index in range(1, len(word)):
+        prefix, letter, suffix = word[:index], word[index], word[index + 1 :]
+        candidates |= dict.fromkeys(f"{prefix}{other}{letter}{suffix}" for other in letters)  # a missing letter
+        if suffix:
+            candidates |= dict.fromkeys(f"{prefix}{other}{suffix}" for other in letters)  # a wrong letter
+            candidates[prefix + suffix] = None  # an added letter
+            candidates[prefix + suffix[0] + letter + suffix[1:]] = None  # two letters in the wrong order
+    candidates.pop(word, None)
+    return list(candidates)

@@ -15,7 +15,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
-from .quantities import CALENDAR_YEAR, CLOCK, DATE, MONTH_NUMBERS, WEEKDAY, YEAR_PATTERN, find_quantities, find_unit
+from ...text.quantities import (
+    CALENDAR_YEAR,
+    CLOCK,
+    DATE,
+    MONTH_NUMBERS,
+    WEEKDAY,
+    YEAR_PATTERN,
+    find_quantities,
+    find_unit,
+)
 
 #: The base units of time, length, weight, data and volume.
 TIME, LENGTH, WEIGHT, DATA, VOLUME = "second", "m", "g", "byte", "l"

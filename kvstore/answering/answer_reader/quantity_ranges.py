@@ -20,8 +20,18 @@ from itertools import islice
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
+from ...text.quantities import (
+    CALENDAR_YEAR,
+    CLOCK,
+    DATE,
+    MEASURES,
+    PERIODS,
+    WEEKDAY,
+    Quantity,
+    find_quantities,
+    find_unit,
+)
 from ...text.words import list_content_terms, segment_words
-from .quantities import CALENDAR_YEAR, CLOCK, DATE, MEASURES, PERIODS, WEEKDAY, Quantity, find_quantities, find_unit
 
 _KINDS = ("at_most", "below", "at_least", "above")
 _CALENDAR_UNITS = frozenset((CALENDAR_YEAR, DATE, CLOCK, WEEKDAY))

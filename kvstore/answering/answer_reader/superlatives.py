@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from ...text.name_words import MONTHS
 from ...text.patterns import compile_lazily
+from ...text.quantities import CALENDAR_YEAR, CLOCK, DATE
 from ...text.words import list_content_terms, list_content_words, list_terms
 from .cell_values import CURRENCIES, DATA, LENGTH, MAX_CELL, TIME, VOLUME, WEIGHT, parse_column
-from .quantities import CALENDAR_YEAR, CLOCK, DATE
 
 #: The superlatives of each measure: those of its highest values, and those of its lowest.
 _SUPERLATIVES = {

@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
+from ...text.quantities import find_quantities
 from ...text.words import find_reference_numbers, list_content_terms, list_terms, segment_words
 from ..answer_types import FIXED_FORM_TYPES, AnswerType
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
@@ -28,7 +29,6 @@ from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
 from ..releases import asks_for_latest_release, parse_release, remove_release_words
 from ..snippets import MAIL_FIELD_PATTERN, Snippet
-from .quantities import find_quantities
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedRow, find_superlative, mark_extremes, split_cells
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...text.month_names import read_month_numbers
-from ...text.name_words import MONTHS
-from ...text.number_words import NUMBERS
-from ...text.patterns import compile_lazily
-from ...text.words import FUNCTION_WORDS
+from .month_names import read_month_numbers
+from .name_words import MONTHS
+from .number_words import NUMBERS
+from .patterns import compile_lazily
+from .words import FUNCTION_WORDS
 
 #: The units of the calendar.
 CALENDAR_YEAR, DATE, CLOCK, WEEKDAY = "calendar year", "date", "clock time", "weekday"
