@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 import kvstore
+from kvstore.registry.structure_versions import read_versions
+from kvstore.storage import records
+from kvstore.storage.view import WriteView
+from kvstore.structures import tables
 from kvstore.text.languages import choose_stemmer_language
 from kvstore.text.words import count_text_terms, get_document_stemmer
 
@@ -99,6 +103,22 @@ def test_a_store_with_the_multilingual_stemmer_keeps_the_words_of_earlier_versio
         assert codes == {key: key for key in texts}
         for key in texts:
             store.delete(key)
+        assert store.check() == []
+
+
+def test_a_store_of_an_earlier_version_gets_the_languages_of_its_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_earlier_version(view: WriteView) -> None:
+        view.put(tables.META, b"structures", records.pack({**read_versions(view), "metadata_index": 2}))
+
+    with monkeypatch.context() as patch, kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        patch.setattr("kvstore.extraction.extraction.find_document_language", lambda meta, text: None)
+        store.put("uk", "Коли її збудували, ми не знаємо.")
+        assert store.execute("SELECT language FROM documents").fetchall() == [(None,)]
+        store._session.store.environment.write_with_growth(write_earlier_version)
+    with kvstore.open(tmp_path / "store") as store:
+        assert store.execute("SELECT language FROM documents").fetchall() == [("uk",)]
         assert store.check() == []
 
 
