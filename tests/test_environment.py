@@ -608,8 +608,8 @@ class _SlowlyReleasedLock:
         self._lock = threading.Lock()
         self._failed = threading.Event()
 
-    def acquire(self, timeout: float) -> bool:
-        acquired = self._lock.acquire(timeout=timeout)
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        acquired = self._lock.acquire(blocking, timeout)
         if not acquired:
             self._failed.set()
         return acquired
@@ -1270,7 +1270,12 @@ def test_ctrl_c_in_the_begin_of_a_snapshot_ends_it(
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"), [(transaction_thread.TransactionThread, "run"), (Environment, "_acquire_writer_lock")]
+    ("owner", "name"),
+    [
+        (transaction_thread.TransactionThread, "run"),
+        (Environment, "_acquire_writer_lock"),
+        (WriterLock, "_acquire_thread_lock"),
+    ],
 )
 def test_ctrl_c_after_a_step_of_the_begin_of_a_write_transaction_releases_its_locks(
     environment: Environment, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str

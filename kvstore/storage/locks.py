@@ -126,8 +126,9 @@ class WriterLock:
             raise TransactionError(
                 "this thread has a write transaction open; use its methods, or commit it or roll it back first"
             )
-        deadline = self._acquire_thread_lock(timeout)
+        attempts: list[bool] = []
         try:
+            deadline = self._acquire_thread_lock(timeout, attempts)
             self._holder = threading.current_thread()
             self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             if os.pread(self._descriptor, 1, 0):
@@ -138,7 +139,8 @@ class WriterLock:
             with contextlib.suppress(OSError):  # a full disk may refuse the process id; the lock works without it
                 os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
         except BaseException:
-            self._unlock()
+            if True in attempts:
+                self._unlock()
             raise
 
     def release(self) -> None:
@@ -195,18 +197,22 @@ class WriterLock:
         except FileNotFoundError:
             return None
 
-    def _acquire_thread_lock(self, timeout: float) -> float:
+    def _acquire_thread_lock(self, timeout: float, attempts: list[bool]) -> float:
         """Acquire the thread lock of this process; return the deadline for the interprocess lock.
+
+        Appends the outcome of each attempt to ``attempts``: the last one is True once the lock is acquired.
 
         While a maintenance thread holds the lock, the wait begins again, unless ``timeout`` is 0. Raises
         LockTimeoutError if another thread holds it at the end of the wait.
         """
         while True:
             deadline = time.monotonic() + timeout
-            if self._thread_lock.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
-                return deadline
+            # ``map`` calls the lock and appends the outcome in one step, which no interruption can divide.
+            attempts.extend(map(self._thread_lock.acquire, (True,), (min(max(timeout, 0.0), threading.TIMEOUT_MAX),)))
             # Without a holder, a thread is about to release the lock, or has just acquired it.
-            if self._holder is None and self._thread_lock.acquire(timeout=_HANDOVER_SECONDS):
+            if not attempts[-1] and self._holder is None:
+                attempts.extend(map(self._thread_lock.acquire, (True,), (_HANDOVER_SECONDS,)))
+            if attempts[-1]:
                 return deadline
             holder = self._holder
             if timeout <= 0 or not isinstance(holder, MaintenanceThread):
