@@ -1625,6 +1625,19 @@ def test_an_amount_that_no_document_mentions_is_no_unknown_name(
         assert "No document mentions purchase 4711." in store.ask("Who approves purchase 4711?").text
 
 
+@pytest.mark.parametrize("question", ["How do I get the new key of the depot?", "How can we get a new depot key?"])
+def test_a_short_procedure_is_shown_whole(reader: AnswerReader, tmp_path: Path, question: str) -> None:
+    steps = "You have to phone. Ask for Mr. Toth at the depot on weekdays. He reads you the new key. Write it down."
+    text = (
+        f"# Keys\n\n## Depot\n\n{steps}\n\nThe key of the depot changes in May.\n\n## Office\n\nIts lock has a code.\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("keys.md", text, format="markdown")
+        store.set("least_confidence", 0)
+        assert steps in store.ask(question).text
+        assert steps not in store.ask("Who reads the new key of the depot?").text
+
+
 def test_a_sentence_after_a_table_is_not_read_with_its_last_row(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "# Pricing and support tiers\n\n## Plans\n\n| Tier | Price per year | LDAP connector |\n| --- | --- | --- |\n"

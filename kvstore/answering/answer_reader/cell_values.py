@@ -72,6 +72,7 @@ _RATE_PATTERN = compile_lazily(
     r" ?(?:(?:per|an?|each|every|/) ?(?P<unit>[^\W\d_]+)|(?P<adverb>(?:hour|dai|week|month|year|annual)ly)\b"
     r"|(?:/|out of|of) ?(?P<scale>5|10|100)(?![\d/.,]))"
 )
+_CLOCK_END_PATTERN = compile_lazily(r" ?(?:[-–—]|to\b|until\b|till\b)")
 _FREE_PATTERN = compile_lazily(r"(?:free|no charge)\b\D*\Z", re.IGNORECASE)
 _UNLIMITED_PATTERN = compile_lazily(r"(?:unlimited|no limit)\b\D*\Z", re.IGNORECASE)
 #: A date such as 03/04/2025, whose day or month comes first.
@@ -80,8 +81,12 @@ _DIGIT_PATTERN, _WORD_PATTERN = compile_lazily(r"\d"), compile_lazily(r"[^\W\d_]
 #: A number with a period that can separate thousands, and one with a period that cannot.
 _THOUSANDS_PATTERN = compile_lazily(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,])")
 _DECIMAL_PATTERN = compile_lazily(r"\d\.(?:\d{1,2}|\d{4,})(?!\d)|(?<!\d)0\.\d{3}(?!\d)")
+#: Seconds at the end of the name of a column, which are not those of a rate, such as "mb_s".
+_SECONDS_PATTERN = compile_lazily(r"(?<![bm][_/ ])(?<![^\W_])m?s\W*\Z", re.IGNORECASE)
 #: A unit in the name of a column: in brackets, after "in", or as the last word.
 _NAME_UNIT_PATTERN = compile_lazily(r"[$€£¥]|(?<=[(\[])[^\W_]+(?=[)\]])|(?<=\bin )[^\W_]+\Z|[^\W_]+\Z")
+#: The name of a column in which 1:30 is a duration.
+_DURATION_PATTERN = compile_lazily(r"\b(?:duration|length)\b", re.IGNORECASE)
 #: Words at the end of the name of a column that are not the unit of its cells: "Age", "First day".
 _NO_NAME_UNITS = frozenset("age aged ages day night week month year".split())
 
@@ -136,6 +141,8 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | N
     unit = next(iter(units & _COLUMN_UNITS), "")
     if not unit or (unit == CALENDAR_YEAR and name_unit in CURRENCIES):
         unit = name_unit
+    if unit == CLOCK and _DURATION_PATTERN.search(name):  # the order of clock times is that of durations
+        unit = TIME
     if unit in _BASE_UNITS and rates:  # km/h
         unit = ""
     numbers = {index: value.number for index, value in values.items()}
@@ -173,7 +180,8 @@ def _parse_value(cell: str) -> _CellValue | None:
     quantity = next(find_quantities(cell), None) if _WORD_PATTERN.search(cell) else None
     if quantity is not None and quantity.start == 0:
         if quantity.unit in (CLOCK, DATE):
-            return _CellValue(quantity.value, quantity.unit)
+            is_range = _CLOCK_END_PATTERN.match(cell, quantity.end) is not None
+            return _CellValue(quantity.value, quantity.unit, is_range=is_range)
         if quantity.unit == WEEKDAY:
             return None
         is_number_word = not cell[0].isdigit() and cell[0] not in CURRENCIES
@@ -283,10 +291,12 @@ def _has_unclear_periods(cells: list[str]) -> bool:
 def _find_unit_in_name(name: str) -> str:
     """Return the base unit that the name of a column mentions, or an empty string.
 
-    >>> [_find_unit_in_name(name) for name in ("Weight (kg)", "Age", "Price per kg")]
-    ['g', '', '']
+    >>> [_find_unit_in_name(name) for name in ("Weight (kg)", "restore_s", "restore_mb_s", "Age", "Price per kg")]
+    ['g', 'second', '', '', '']
     """
     name = " ".join(re.split(r"[_.\s]+", name.lower())).strip()
+    if _SECONDS_PATTERN.search(name):
+        return TIME
     is_rate = re.search(r"\bper\b|/|\bsq|²", name) is not None
     for word in _NAME_UNIT_PATTERN.findall(name):
         unit = "" if word in _NO_NAME_UNITS else find_unit(word)

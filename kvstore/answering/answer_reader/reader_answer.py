@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
 from ...text.blocks import is_lead_in
+from ...text.everyday_words import VERB, get_part_of_speech
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS, segment_words
 from ..answer_span import AnswerPart, AnswerSpan
@@ -52,6 +53,12 @@ _CONSEQUENCE_PATTERN = compile_lazily(
 #: Pronouns that refer to the sentence before, and the maximum number of words of a sentence with such a pronoun.
 _PRONOUN_PATTERN = compile_lazily(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
 _MAX_PRONOUN_WORDS = 12
+#: Questions for a procedure, the start of a step other than a verb, and the maximum number of words of a procedure.
+_PROCEDURE_QUESTION_PATTERN = compile_lazily(
+    r"\bhow (?:(?:can|could|do|must|should|would) (?:i|one|we|you)|to)\b", re.IGNORECASE
+)
+_STEP_PATTERN = compile_lazily(r"(?:after|afterwards|finally|first|next|now|once|then|you)\b", re.IGNORECASE)
+_MAX_PROCEDURE_WORDS = 70
 #: Questions whose answer is several items.
 _LIST_QUESTION_PATTERN = compile_lazily(
     r"\b(?:how (?:do|can|could|should|to|does)|what (?:are|were|do|does|must|should|can)|which \w+s|list|steps)\b",
@@ -266,8 +273,8 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
 
     ``answer`` has the words that answer. The range includes the rest of a definition that the snippet begins, and the
     block that it introduces, unless it answers without this. It also includes the lead-in of an item, the explanation
-    of code, and the sentence before "Therefore" if the question asks for a reason. The list of an item is displayed
-    whole if the question asks for several items.
+    of code, and the sentence before "Therefore" if the question asks for a reason. Instructions are displayed whole,
+    and so is the list of an item if the question asks for several items.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -278,6 +285,10 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
         first = required_first
     elif snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in:
         first = index - 1
+    if snippet.kind == "prose" and _PROCEDURE_QUESTION_PATTERN.search(question):
+        procedure = _find_procedure(snippets, index)
+        if procedure is not None:
+            return procedure
     continues_block = index > 0 and snippets[index - 1].block_index == snippet.block_index
     is_consequence = continues_block and _CONSEQUENCE_PATTERN.match(snippet.text) is not None
     if is_consequence and detect_answer_type(question).name == "reason":
@@ -354,6 +365,31 @@ def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _Sn
             break
         last += 1
     return _SnippetRange(first, last)
+
+
+def _find_procedure(snippets: Sequence[Snippet], index: int) -> _SnippetRange | None:
+    """Return the range of the paragraph of snippet ``index`` if its sentences describe a procedure, else None.
+
+    At least two sentences, and at least half of all, must begin like an instruction. The paragraph must have at most
+    ``_MAX_PROCEDURE_WORDS`` words, and every sentence must be in a hit.
+    """
+    paragraph = (snippets[index].block_index, snippets[index].section)
+    indexes = [
+        other_index for other_index, other in enumerate(snippets) if (other.block_index, other.section) == paragraph
+    ]
+    first, last = indexes[0], indexes[-1]
+    sentences = snippets[first : last + 1]
+    num_steps = sum(map(_is_step, sentences))
+    is_short = sum(sentence.num_words for sentence in sentences) <= _MAX_PROCEDURE_WORDS
+    has_hits = all(sentence.hit is not None for sentence in sentences)
+    is_procedure = num_steps > 1 and 2 * num_steps >= len(sentences)
+    return _SnippetRange(first, last) if is_procedure and is_short and has_hits else None
+
+
+def _is_step(sentence: Snippet) -> bool:
+    """True if a sentence begins as an instruction does: with a verb, or with a word such as "then" or "you"."""
+    first_word, *_ = segment_words(sentence.text) or [""]
+    return get_part_of_speech(first_word) == VERB or _STEP_PATTERN.match(sentence.text) is not None
 
 
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:

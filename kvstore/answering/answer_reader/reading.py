@@ -9,7 +9,7 @@ the confidence. :mod:`.reader_answer` makes the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_dates import YEAR_PATTERN
 from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
+from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
 from .reader import AnswerReader
 from .windows import Window, build_context_text, select_windows
@@ -72,6 +73,9 @@ _OPENING_LOGIT, _DESCRIPTION_LOGIT = 4.0, 1.0
 #: 95 % of 150 headings of six folders after "Tell me about" are answered (88 % by the reader's confidence alone), 81 %
 #: of 120 headings of other folders are refused (77 %), and 71 % of 120 mixtures of both (73 %).
 _TOPIC_WEIGHT, _TOPIC_CONSTANT, _MAX_TOPIC_LOGIT = 0.5, -0.8, 7.0
+_AVERAGE_PATTERN = compile_lazily(r"\b(?:(?P<average>average|avg|mean)|median)\b|(?<!\w)Ø(?!\w)", re.IGNORECASE)
+#: The verb in "What does code 7 mean?", which asks for no average.
+_MEAN_VERB_PATTERN = compile_lazily(r"\bmean(?=\W*\Z| (?:by|for|if|in|on|that|to|when)\b)", re.IGNORECASE)
 #: The date of a row or an appointment.
 _DATE_FIELD_PATTERN = compile_lazily(r"(?:\A|[;.] )(?:date|when): ([^;\n]+)", re.IGNORECASE)
 _FULL_YEAR_PATTERN = compile_lazily(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
@@ -267,7 +271,8 @@ def _read_candidates(
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=window.is_ruled_out
                 or is_contrary(contrasts, window.text)
-                or (bool(years) and _is_about_other_year(years, window, passage)),
+                or (bool(years) and _is_about_other_year(years, window, passage))
+                or _is_single_value(question, window.text, get_snippet(passages, window.position), scorer.stem),
                 compared_text=window.text if window.is_selected else "",
             )
         )
@@ -287,6 +292,26 @@ def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> b
     labels = f"{PurePosixPath(passage.document).stem} {passage.title or ''} {window.text[: window.offset]}"
     label_years = set(_FULL_YEAR_PATTERN.findall(labels))
     return bool(label_years) and not any(year in labels or year in passage.text for year in years)
+
+
+def _is_single_value(question: str, text: str, snippet: Snippet, stem: Callable[[str], str]) -> bool:
+    """True if a question asks for an average, and a snippet is a table row without it, such as "Shop: A; Rent: $90".
+
+    ``text`` is the text of the snippet with its labels. A row has the average if a cell says so ("Shop: Average; Rent:
+    $90"), or the name of a column does, which has no other words or a word of the question ("Average rent: $90").
+    """
+    match = _AVERAGE_PATTERN.search(_MEAN_VERB_PATTERN.sub("", question))
+    if match is None or snippet.kind != "table":
+        return False
+    terms = set(list_terms(question, stem))
+    for field in text.split("; "):
+        name, _, cell = field.rpartition(": ")
+        for average in _AVERAGE_PATTERN.finditer(field):
+            words = set() if average[0] in cell else set(list_terms(_AVERAGE_PATTERN.sub(" ", name), stem))
+            is_same = bool(average["average"]) == bool(match["average"])
+            if is_same and (not words or words & terms):
+                return False
+    return True
 
 
 def _compute_rule_score(

@@ -86,6 +86,8 @@ _GENERAL_MEASURES = frozenset(("", "size", "length", "speed"))
 #: Superlatives that need the name of their column after them ("the most members") or a verb before them ("costs the
 #: most"). They have another meaning before other words ("most important").
 _QUANTIFIERS = frozenset(("most", "least", "fewest"))
+#: Superlatives without a measure that compare heights if the question names no column: "the highest peak".
+_HEIGHT_WORDS = frozenset(("highest", "lowest"))
 #: The name of a column whose best value is 1.
 _RANK_PATTERN = compile_lazily(r"\b(?:rank|ranking|position)\b", re.IGNORECASE)
 #: Words that name the measure of a superlative without one: "costs the most", "takes the longest".
@@ -367,6 +369,8 @@ def _choose_columns_by_measure(
             if not (column.is_first or superlative.next_terms.isdisjoint(terms[column.name]))
         ]
         measured_columns = next_columns or measured_columns or named_columns
+    if not measured_columns and superlative.text.lower() in _HEIGHT_WORDS:
+        return [column for column in columns if _has_measure(column, "height")]
     return measured_columns
 
 
