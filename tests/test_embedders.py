@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -828,23 +829,25 @@ def test_the_vectors_of_an_own_embedder_are_scaled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "requirement"),
     [
-        lambda counts: counts[:, :3],
-        lambda counts: counts[1:],
-        lambda counts: counts * np.nan,
-        lambda counts: [[1.0], [1.0, 2.0]],
-        lambda counts: None,
-        lambda counts: "vectors",
-        lambda counts: [[10**400] * 26],
-        lambda counts: counts * 1e39,
-        lambda counts: [TrainedTensor()],
-        lambda counts: TrainedTensor(),
+        (lambda counts: counts[:, :3], "the shape must be (1, 26)"),
+        (lambda counts: counts[1:], "the shape must be (1, 26)"),
+        (lambda counts: counts * np.nan, "all must be finite"),
+        (lambda counts: [[1.0], [1.0, 2.0]], "the shape must be (1, 26)"),
+        (lambda counts: None, "the shape must be (1, 26)"),
+        (lambda counts: "vectors", "the shape must be (1, 26)"),
+        (lambda counts: [[10**400] * 26], "the shape must be (1, 26)"),
+        (lambda counts: counts * 1e39, "all must be finite"),
+        (lambda counts: [TrainedTensor()], "the shape must be (1, 26)"),
+        (lambda counts: TrainedTensor(), "the shape must be (1, 26)"),
     ],
 )
-def test_invalid_vectors_of_an_own_embedder_are_refused(tmp_path: Path, change: Callable[[Any], Any]) -> None:
+def test_invalid_vectors_of_an_own_embedder_are_refused(
+    tmp_path: Path, change: Callable[[Any], Any], requirement: str
+) -> None:
     with kvstore.open(tmp_path / "store", embedder=OwnEmbedder(change)) as store:  # type: ignore[arg-type]
-        with pytest.raises(EmbedderError, match=r"the embedder letters returned .*the shape must be \(1, 26\)"):
+        with pytest.raises(EmbedderError, match=rf"the embedder letters returned .*{re.escape(requirement)}"):
             store.put("owl", "Owls hoot at night.")
         assert store.keys() == []
 

@@ -12,7 +12,6 @@ import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgpack
@@ -378,7 +377,7 @@ def test_questions_verify_a_block_of_vectors_once_and_check_verifies_it_again(
         verified.extend([size] * int((verified_blocks != before).sum()))
         return unsound
 
-    monkeypatch.setattr("kvstore.structures.vectors.vectors.zlib", SimpleNamespace(crc32=record_checksum))
+    monkeypatch.setattr("kvstore.structures.vectors.vectors.compute_checksum", record_checksum)
     monkeypatch.setattr("kvstore.structures.vectors.vectors.gather_rows", record_rows)
     search_documents(filled_store, make_unit_vector(5), top=40)
     assert verified

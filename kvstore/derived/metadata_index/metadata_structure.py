@@ -271,7 +271,7 @@ class MetadataStructure:
     """The metadata and columns of documents as a structure of the store."""
 
     name = "metadata_index"
-    version = 2
+    version = 3
     tables = (LmdbTable(METADATA_SETS), LmdbTable(METADATA_COLUMNS))
     make_maintainer = MetadataMaintainer
 
