@@ -235,9 +235,10 @@ def to_plain_value(value: Any) -> Any:
 
 
 def _to_python_scalar(value: Any) -> Any:
-    """Return a scalar of numpy, or another array without dimensions, as a Python value.
+    """Return a numpy scalar or zero-dimensional array as a Python value.
 
-    A duration, and a time before year 1 or after year 9999, is returned unchanged.
+    A time or duration that Python cannot represent is returned unchanged, but a time in nanoseconds is rounded down to
+    microseconds.
     """
     scalar = value.item()
     kind = getattr(getattr(value, "dtype", None), "kind", None)

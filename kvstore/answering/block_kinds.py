@@ -42,6 +42,8 @@ _MAX_COLUMN_SHIFT = 3
 _MAX_INTRODUCED_WORDS = 40
 #: The minimum size of a table whose first line has the names of its columns.
 _MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
+#: The mark that the PDF reader writes in a header for a first column without a name.
+_UNNAMED_COLUMN = "–"
 #: The marks for a missing number in a cell, and the form of a person's name.
 _MISSING_NUMBER_PATTERN = compile_lazily(r"(?i:[-\u2013\u2014.?]+|none|nil|n/?a|free|closed|unknown|tb[acd])")
 _PERSON_PATTERN = compile_lazily(r"(?:[A-Z][\w'’.-]* ){1,3}[A-Z][\w'’-]*")
@@ -85,7 +87,7 @@ def _is_record(paragraph: str) -> bool:
 
 
 def _has_columns(paragraph: str) -> bool:
-    """True if a paragraph has several lines, each with columns separated by white space, such as prices.
+    """True if a paragraph has several lines, each with columns separated by white space, such as a list of prices.
 
     The second column begins at about the same place in each line. False if a line begins with a dash, as an option with
     its definition does, or ends as a sentence or clause does, unless there is a rule below the first line.
@@ -143,7 +145,9 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
     for snippet, row in zip(snippets[first_index:], rows[first_index:], strict=True):
         if has_header and len(row) == len(rows[0]):
             cells = zip(rows[0], row, strict=True)
-            snippet.text = "; ".join(cell if name == "–" else f"{name}: {cell}" for name, cell in cells if cell)
+            snippet.text = "; ".join(
+                cell if name == _UNNAMED_COLUMN else f"{name}: {cell}" for name, cell in cells if cell
+            )
             snippet.cell_text = " ".join(filter(None, row))
             snippet.empty_columns = " ".join(name for name, cell in zip(rows[0], row, strict=True) if not cell)
         else:
@@ -154,9 +158,10 @@ def _split_columns(block: PassageBlock) -> Iterator[Snippet]:
 
 
 def _split_cells(line: str, header: str) -> list[str]:
-    """Return the cells of a line of columns. If it has more or fewer than the ``header``, it is split below its names.
+    """Split a line of an aligned table into cells at its wide gaps.
 
-    It is not split below a name in the middle of a word. Without a header, wide gaps separate the cells.
+    If the number of cells differs from that of ``header`` (empty: none), split it where the header's columns begin,
+    unless that would cut a word.
     """
     cells = _COLUMN_GAP_PATTERN.split(line)
     starts = [0, *(gap.end() for gap in _COLUMN_GAP_PATTERN.finditer(header))]

@@ -63,14 +63,9 @@ from .confidence_weights import (
     SignalWeights,
 )
 from .extractive import CODE_PATTERN
-from .mismatches import (
-    blank_decimals,
-    contradict_question,
-    find_missing_numbers,
-    is_section_missing,
-)
+from .mismatches import blank_decimals, find_missing_numbers, is_question_contradicted, is_section_missing
 from .passages import Passage, iter_spans
-from .question_dates import name_dates
+from .question_dates import spell_dates_like_question
 from .question_form import find_topic
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
@@ -240,7 +235,7 @@ def estimate_confidence(
     not read the passages). ``has_section`` is True if the hits are from the section that the question names.
     """
     hits = hits[:_MAX_CHUNKS]
-    texts = [name_dates(text, query.question) for text in [*map(_join_texts, hits), *context]]
+    texts = [spell_dates_like_question(text, query.question) for text in [*map(_join_texts, hits), *context]]
     passages = list(map(PassageWords, texts))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
@@ -287,10 +282,10 @@ def estimate_confidence(
     if codes and codes.issubset(CODE_PATTERN.findall(scored_passages.first_paragraph)):
         logit += _CODE_LOGIT
     lacks_section = not has_section and is_section_missing(query, question_language, hits, context)
-    is_about_other_thing = bool(missing_numbers) or any(name.number_indexes for name in missing_names)
-    is_about_other_thing |= not codes.issubset(CODE_PATTERN.findall("\n".join(texts)))
-    if reader_result is None and not is_english and not is_about_other_thing:
-        is_about_other_thing = contradict_question(
+    is_about_something_else = bool(missing_numbers) or any(name.number_indexes for name in missing_names)
+    is_about_something_else |= not codes.issubset(CODE_PATTERN.findall("\n".join(texts)))
+    if reader_result is None and not is_english and not is_about_something_else:
+        is_about_something_else = is_question_contradicted(
             query.question,
             question_language,
             texts=texts,
@@ -300,16 +295,16 @@ def estimate_confidence(
             names=question_terms.names if answer_type.name in _NAMED_TYPES else (),
         )
         # The price or the person of a thing that no document mentions; German names can be ordinary nouns.
-        is_about_other_thing |= answer_type.name in _NAMED_TYPES and any(
+        is_about_something_else |= answer_type.name in _NAMED_TYPES and any(
             name.text in unknown_names and not (name.can_include_nouns or name.text.isdecimal())
             for name in missing_names
         )
     if reader_result is not None and not reader_result.needs_several_passages:
         best = reader_result.passages[reader_result.best.position.passage_index]
-        is_about_other_thing |= _lacks_rare_name(best, question_terms, query.state)
+        is_about_something_else |= _lacks_rare_name(best, question_terms, query.state)
     if lacks_section and not is_english:
         logit += _MISSING_SECTION_LOGIT
-    elif lacks_section or is_about_other_thing:
+    elif lacks_section or is_about_something_else:
         logit += _OTHER_THING_LOGIT
     missing_form = ""
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.

@@ -318,7 +318,7 @@ class _SnippetFeatures:
             "former": float(self._is_former(position)),
             "question": float(snippet.is_question),
             "counted": float(self._counted_pattern is not None and bool(self._counted_pattern.search(text))),
-            "named_row": float(self._is_named_row(snippet)),
+            "named_row": float(self._is_row_named_in_question(snippet)),
             "fixed_form": float(bool(self._snippet_terms[position]) and self._has_fixed_form(text)),
             "weekday": float(self._has_weekday(text)),
             "code": float(not self._codes.isdisjoint(CODE_PATTERN.findall(text))),
@@ -348,10 +348,11 @@ class _SnippetFeatures:
         is_english = self._scorer.language in (None, "english")
         return not is_english and self.answer_type.name in FOREIGN_FORM_TYPES and self.answer_type.is_present_in(text)
 
-    def _is_named_row(self, snippet: Snippet) -> bool:
-        """True if a question has all words of a cell of a snippet, a row that also has something of the answer type.
+    def _is_row_named_in_question(self, snippet: Snippet) -> bool:
+        """True if a snippet is a table row that the question names: all words of one cell are in the question.
 
-        False in English, and if the question asks for a number, because nearly every row has one.
+        The row must also have something of the answer type. Always False in English, for which the weight of this
+        feature was not chosen, and if the question asks for a number, because nearly every row has one.
         """
         text = snippet.labeled_text
         is_excluded = self._scorer.language in (None, "english") or self.answer_type.name == "number"

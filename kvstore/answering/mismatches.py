@@ -90,7 +90,7 @@ def _has_number(text: str, number: str) -> bool:
     return re.search(rf"(?<![\w.])v?{mark.join(map(re.escape, parts))}{end}", text) is not None
 
 
-def contradict_question(
+def is_question_contradicted(
     question: str,
     language: str | None,
     *,
@@ -147,7 +147,7 @@ def _is_name_elsewhere(
     names, and neither do German names, because ordinary nouns can be part of them.
     """
     return any(
-        not (first_passage.has_name(name) or first_passage.has_surname(name))
+        not (first_passage.has_name(name) or first_passage.has_titled_surname(name))
         and any(passage.has_name(name) for passage in passages)
         for name in names
         if not (name.is_token or name.can_include_nouns or name.text.isdecimal())

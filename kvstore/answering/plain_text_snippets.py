@@ -195,7 +195,7 @@ def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) ->
 def _split_at_rules(text: str, block: Block) -> Iterator[Block]:
     """Yield the parts of a block between its lines of dashes or similar marks, or the block itself if it has none.
 
-    The line above the rows of a table stays with them.
+    A rule below the header of a table does not split it.
     """
     if block.kind == "heading":
         yield block
@@ -203,8 +203,8 @@ def _split_at_rules(text: str, block: Block) -> Iterator[Block]:
     lines = _list_lines(text, block.start, block.end)
     rules = [index for index, line in enumerate(lines) if RULE_PATTERN.fullmatch(text, line.start, line.end)]
     for before, rule, after in list(zip([-1, *rules], rules, [*rules[1:], len(lines)], strict=False)):
-        table = text[lines[before + 1].start : lines[after - 1].end] if rule == before + 2 < after - 1 else ""
-        if COLUMNS.matches(table):
+        is_below_first_line = rule == before + 2 and rule + 1 < after  # and other lines follow
+        if is_below_first_line and COLUMNS.matches(text[lines[before + 1].start : lines[after - 1].end]):
             rules.remove(rule)
     for before, after in pairwise([-1, *rules, len(lines)]):
         if after - before > 1:
@@ -323,9 +323,10 @@ def _find_part_end(
     """Return the index after the last line of the part of a paragraph that begins at the line ``first``.
 
     The part ends before the next item of a list, title, term above its definition, or line with a term in its first
-    column. It also ends before a line that is indented by less than ``min_next_indent`` characters, before one that
-    opens an entry and is not indented more than ``first``, and at lines of columns. ``item_lines`` are the indexes of
-    the first lines of items, and ``max_width`` is the width of the lines in characters.
+    column. It also ends before a line that is indented by less than ``min_next_indent`` characters, and before one that
+    opens an entry and is not indented more than ``first``. It ends before lines of columns that follow a sentence, and
+    after lines of columns. ``item_lines`` are the indexes of the first lines of items, and ``max_width`` is the width
+    of the lines in characters.
     """
     for index in range(first + 1, len(lines)):
         if lines[index].indent < min_next_indent or index in item_lines:
@@ -335,10 +336,10 @@ def _find_part_end(
             return index
         if _is_term_line(lines, index) or _has_term_column(lines, index):
             return index
-        has_gap, follows_gap = ("  " in line.text for line in (lines[index], lines[index - 1]))
-        if has_gap and not follows_gap and SENTENCE_END_PATTERN.search(lines[index - 1].text):
+        has_gap, previous_has_gap = ("  " in line.text for line in (lines[index], lines[index - 1]))
+        if has_gap and not previous_has_gap and SENTENCE_END_PATTERN.search(lines[index - 1].text):
             return index
-        if follows_gap and not has_gap and COLUMNS.matches("\n".join(line.text for line in lines[first:index])):
+        if previous_has_gap and not has_gap and COLUMNS.matches("\n".join(line.text for line in lines[first:index])):
             return index
     return len(lines)
 

@@ -171,13 +171,16 @@ def _compile_abbreviated_days(abbreviations: tuple[str, ...]) -> re.Pattern[str]
 
 
 @cache
-def name_dates(text: str, question: str) -> str:
-    """Return a text with the months and weekdays that a question names in English, as it writes them.
+def spell_dates_like_question(text: str, question: str) -> str:
+    """Rewrite the dates of a text with the month and weekday names that the question uses, so that their words match.
 
-    They replace numbers and abbreviations of months, and weekdays that are abbreviated or in a range.
+    Only English names are known. They replace numbers and abbreviations of months, and weekdays that are abbreviated or
+    in a range.
 
-    >>> name_dates("brewed: 2025-03-20", "Who brewed in March?"), name_dates("Fri–Sun: 9 to 5", "When on Saturdays?")
-    ('brewed: 20 March 2025', 'Saturdays: 9 to 5')
+    >>> spell_dates_like_question("brewed: 2025-03-20", "Who brewed in March?")
+    'brewed: 20 March 2025'
+    >>> spell_dates_like_question("Fri–Sun: 9 to 5", "When on Saturdays?")
+    'Saturdays: 9 to 5'
     """
     for name in set(_ENGLISH_MONTH_PATTERN.findall(question)):
         month = MONTHS.index(name.lower()) + 1

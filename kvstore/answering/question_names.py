@@ -165,7 +165,7 @@ class PassageWords:
         person = (name.title, self.stem(name.words[0]))
         return any((title, stem) == person for title, stem in zip(self.words, self._stems[1:], strict=False))
 
-    def has_surname(self, name: QuestionName) -> bool:
+    def has_titled_surname(self, name: QuestionName) -> bool:
         """True if the passage has the last of two or more words of a name after a title: "Mme Blum" for "Eva Blum"."""
         if len(name.words) < 2:
             return False

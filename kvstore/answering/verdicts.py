@@ -176,11 +176,11 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
 
     Return ``equal`` if all are equal or there are none, so that other rules decide; ``no`` if one is different; and
     None if they cannot be compared. A limit ("up to 3 days") is compared only with the same limit, and in a question
-    that ``asks_permission``, every number can be one.
+    that ``asks_permission``, every number can be a limit.
     """
-    quantities = _find_quantities(sentence)
+    quantities = _find_compared_quantities(sentence)
     verdict: Literal["no", "equal"] = "equal"
-    for quantity in _find_quantities(question):
+    for quantity in _find_compared_quantities(question):
         same_unit = [other for other in quantities if other.unit == quantity.unit]
         if quantity in same_unit:
             continue
@@ -191,10 +191,10 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
     return verdict
 
 
-def _find_quantities(text: str) -> list[_ComparedQuantity]:
+def _find_compared_quantities(text: str) -> list[_ComparedQuantity]:
     """Return the numbers, dates and times of a text in order, each with the comparison before it ("more than").
 
-    Weekdays and months are omitted, see :func:`_has_all_calendar_words`.
+    Weekdays and months are omitted, because :func:`_has_all_calendar_words` compares them.
     """
     quantities = []
     for quantity in find_quantities(text):

@@ -67,9 +67,9 @@ class _NewNames:
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
     def find_in_text(self, text: str, name_indexes: list[int]) -> list[Occurrence]:
-        """Return the occurrences of the names with these indexes in a text."""
+        """Return the occurrences in a text of some names; ``name_indexes`` are their positions in ``ids_by_key``."""
         matches = self._search_keys.find_in_text(fold_to_bytes(text), name_indexes)
-        if not matches:  # the words are apart, or in a heading
+        if not matches:  # the words occur, but not next to each other, or only in a heading
             return []
         folded, occurrences = fold(text), []  # with the offsets in the original text
         for name_index, folded_start, folded_end in matches:

@@ -26,7 +26,7 @@ def search_by_mmr(
 ) -> list[tuple[Hit, float]]:
     """Return ``top`` diverse hits among the ``num_candidates`` nearest to a vector, with their marginal relevance.
 
-    The hits are in documents that satisfy ``where``. ``weight`` is that of :func:`select_by_mmr`.
+    The hits are in documents that satisfy ``where``. ``weight`` is from 0 (diversity alone) to 1 (relevance alone).
     """
     hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
     vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])

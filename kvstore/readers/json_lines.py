@@ -236,8 +236,8 @@ def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Itera
 def _parse_object(line: _Line) -> dict[str, JSON]:
     """Return the object of a line of JSON.
 
-    Raises BadLineError if it is not an object, or has a string that is not text. A line that is an error already is
-    raised.
+    Raises BadLineError if it is not an object, or if a string has NUL or half of a surrogate pair. ``line`` can also be
+    the error of reading the line, which is raised.
     """
     if isinstance(line, BadLineError):
         raise line

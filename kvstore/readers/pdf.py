@@ -299,7 +299,7 @@ def _find_tables(lines: Sequence[PageLine]) -> Iterator[_AlignedTable]:
     """
     index = 0
     while index < len(lines):
-        references = (lines[index], _align_lines(lines, index))
+        references = (lines[index], _build_reference_line(lines, index))
         tables = (_match_rows(lines, index, line) for line in references if len(line.column_starts) > 1)
         table = max(tables, key=lambda table: (len(table.rows), sum(map(bool, chain(*table.rows)))), default=None)
         if table is not None and _is_table(table):
@@ -309,10 +309,11 @@ def _find_tables(lines: Sequence[PageLine]) -> Iterator[_AlignedTable]:
             index += 1
 
 
-def _align_lines(lines: Sequence[PageLine], first: int) -> PageLine:
-    """Return a line with a cell at each position where at least two lines, and half of those below ``first``, have one.
+def _build_reference_line(lines: Sequence[PageLine], first: int) -> PageLine:
+    """Return an artificial line with an empty cell at each x position where columns of several lines begin.
 
-    The lines end before one without a gap.
+    The lines are those from ``first`` on, and end before one without a gap. At least two of them, and at least half of
+    those below ``first``, must have a column there.
     """
     next_lines = lines[first : first + _MAX_COMPARED_LINES]
     rows = list(takewhile(lambda line: len(line.cells) > 1 or line.gaps, next_lines))
@@ -365,10 +366,14 @@ def _match_rows(lines: Sequence[PageLine], start: int, reference: PageLine) -> _
 def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None:
     """Return the text of a line in each column of a table, or None if the line does not belong to the table.
 
-    The columns begin at the cells of the line ``reference``. A row has a text in each column, or aligned texts in the
-    first of more than two columns and another one. A line that continues a row has none in the first column.
+    The columns begin at the cells of the line ``reference``, which must have several. A line belongs to the table if
+
+    1. it has a text in each column,
+    2. or it continues a row: it has no text in the first column,
+    3. or there are more than two columns, and all of its texts are aligned: one in the first column, and another one.
     """
     starts = [*reference.column_starts, reference.end_x or math.inf]
+    second_last_start = starts[-3]
     tolerance = _MAX_ALIGNED_OFFSET * line.size
     cells = [""] * (len(starts) - 1)
     pieces = list(_iter_pieces(line))
@@ -382,7 +387,7 @@ def _split_into_columns(line: PageLine, reference: PageLine) -> list[str] | None
             if abs(x - starts[next_column]) <= tolerance
         )
         # A long number in the last column can begin left of the others.
-        is_right_aligned = has_same_end and index == len(pieces) - 1 and x > starts[-3]
+        is_right_aligned = has_same_end and index == len(pieces) - 1 and x > second_last_start
         if index == 0 and x < starts[1] - tolerance:
             column = 0
         elif (aligned_column := next(aligned_columns, None)) is not None:

@@ -225,12 +225,12 @@ class _LineCollector:
         line = self._open_line
         separation = self._separation
         self._separation = replace(separation, ends_line=False, has_blank_line=False)
-        follows_line = separation.ends_line and line is not None and _follows_line(line, x, y, size)
-        is_next_cell = follows_line and line is not None and _has_cell_gap(line, x, size)
+        continues_line = separation.ends_line and line is not None and _continues_line(line, x, y, size)
+        is_next_cell = continues_line and line is not None and _has_cell_gap(line, x, size)
         if (
             line is None
             or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
-            or (separation.ends_line and not follows_line)
+            or (separation.ends_line and not continues_line)
         ):
             self._open_line = PageLine(x, y, size, cells=[LineCell(x, text)], after_blank=separation.has_blank_line)
             self.lines.append(self._open_line)
@@ -291,7 +291,7 @@ def _get_position(transformation: Sequence[float], text_matrix: Sequence[float])
     return text_x * a + text_y * c + e, text_x * b + text_y * d + f
 
 
-def _follows_line(line: PageLine, x: float, y: float, size: float) -> bool:
+def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
     """True if a text of font size ``size`` at (x, y), in points, is on a line, although pypdf reported the line's end.
 
     It is at the same height and to the right of the line. pypdf ends a line whenever the pen moves to another height,

@@ -32,7 +32,7 @@ from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .sheet_rows import CellSpan, SheetRow, Sheets
 from .tabular import NumberedRow, iter_row_documents
-from .titled_tables import DIGIT_PATTERN, count_title_rows, join_groups, make_titled_table
+from .titled_tables import DIGIT_PATTERN, count_title_rows, join_two_row_header, make_titled_table
 
 #: The maximum number of cells and characters of a sheet; a file can declare any number of cells and repeat any text.
 _MAX_CELLS = 20_000_000
@@ -128,7 +128,8 @@ def _convert_table(rows: list[_NonblankRow]) -> Iterator[MarkdownBlock]:
 def _join_header_rows(rows: list[_NonblankRow]) -> list[_NonblankRow]:
     """Return the rows of a table, with a header of two rows joined: ``Sales`` above ``2025`` as ``Sales / 2025``.
 
-    The groups of columns are the cells of the first row that span several columns. Another column must have text.
+    The groups of columns are the cells of the first row that span several columns; none may reach beyond the last
+    column. A column outside the groups must have text. Other conditions are those of :func:`join_two_row_header`.
     """
     if len(rows) < 3:
         return rows
@@ -136,10 +137,10 @@ def _join_header_rows(rows: list[_NonblankRow]) -> list[_NonblankRow]:
     groups: dict[int, str] = {}  # by column
     for start, span in rows[0].spans.items():
         if span.num_columns > 1:
-            end = min(start + span.num_columns, len(columns) + 1)  # a group beyond the last text is refused below
+            end = min(start + span.num_columns, len(columns) + 1)  # with one column too many if the group is too wide
             groups |= dict.fromkeys(range(start, end), rows[0].cells[start])
     has_other_text = any(any(texts) for column, texts in enumerate(columns) if column not in groups)
-    header = join_groups(columns, groups) if has_other_text and len(columns) not in groups else None
+    header = join_two_row_header(columns, groups) if has_other_text and len(columns) not in groups else None
     return rows if header is None else [_NonblankRow(rows[1].number, header, {}), *rows[2:]]
 
 

@@ -54,16 +54,16 @@ def join_header_rows(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
         group = text or group
         if begins_group or (group and not text):
             groups[column] = group
-    header = join_groups(columns, groups)
+    header = join_two_row_header(columns, groups)
     return rows if header is None else [header, *rows[2:]]
 
 
-def join_groups(columns: Sequence[tuple[str, str]], groups: Mapping[int, str]) -> list[str] | None:
+def join_two_row_header(columns: Sequence[tuple[str, str]], groups: Mapping[int, str]) -> list[str] | None:
     """Return the names of the columns below a header of two rows, with the groups of columns: ``Income / 2025``.
 
-    ``columns`` has the texts of both rows in each column, and ``groups`` the name of the group by column. Return None
-    if the rows are no such header: a column of a group has no name of its own, another column has two names or only a
-    lower one with digits, which is data, or all columns or none are in groups.
+    ``columns`` has the texts of both rows in each column, and ``groups`` the name of the group by column. Returns None
+    if the rows are not such a header: some columns, but not all, must be in groups, and have a name in the second row.
+    The others have at most one name, and it has no digits in the second row, where it would be data.
     """
     header: list[str] = []
     for column, (text, name) in enumerate(columns):
@@ -71,6 +71,7 @@ def join_groups(columns: Sequence[tuple[str, str]], groups: Mapping[int, str]) -
             if not name:
                 return None
             header.append(" / ".join(dict.fromkeys((groups[column], name))))
+        # A cell merged over both rows repeats its text.
         elif name not in ("", text) and (text or DIGIT_PATTERN.search(name)):
             return None
         else:

@@ -21,7 +21,7 @@ from ..text.patterns import compile_lazily
 from .lexical_search import count_chunks_with_words, list_stems
 
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
-#: The linking elements: letters that can join the parts of a compound.
+#: The linking elements: letters that can join the parts of a compound; the empty string if nothing does.
 _LINKS = ("", "s", "es", "n", "en", "er", "e")
 #: The minimum length of a part, and of the last part (head) if the first (modifier) is unknown.
 MIN_PART, _MIN_LONE_HEAD = 4, 5
@@ -58,14 +58,14 @@ def _find_compound(noun: str, other_nouns: list[str], state: State, stem: Callab
     the most chunks is returned, or None if no chunk contains any.
     """
     compounds = [f"{other_noun}{link}{noun.lower()}" for other_noun in other_nouns for link in _LINKS]
-    # Without the stems by other languages that do not reach the noun: Romanian takes *auto* for an ending.
+    # Ignore stems that cut off the whole second noun: the Romanian stemmer removes *auto* as if it were an ending.
     terms = {
         compound: [term for term in list_stems(fold_text(compound), stem) if len(term) > len(compound) - len(noun)]
         for compound in compounds
     }
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(chain.from_iterable(terms.values()))))
     totals = {compound: sum(counts[term] for term in compound_terms) for compound, compound_terms in terms.items()}
-    best = max(compounds, key=lambda compound: totals[compound], default=None)  # None without others
+    best = max(compounds, key=lambda compound: totals[compound], default=None)  # None if there are no other nouns
     return None if best is None or not totals[best] else best
 
 
@@ -81,28 +81,29 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
 def divide_compound(
     word: str, state: State, stem: Callable[[str], str], min_lone_head: float = math.inf
 ) -> tuple[str, str] | None:
-    """Return the modifier and the head of a compound, or None if no chunk contains them.
+    """Return the best division of a compound into modifier and head, or None.
 
-    The modifier can be unknown if the head has at least ``min_lone_head`` letters. A division with a known modifier is
-    preferred, and then the longest head. A linking element at the end of the modifier can be missing in chunks.
+    The head must be known; the modifier too, unless the head has at least ``min_lone_head`` letters (a *lone head*). A
+    division with a known modifier is preferred, and then the longest head. A modifier is known with or without the
+    linking element at its end.
     """
     divisions = [(word[:end], word[end:]) for end in range(MIN_PART, len(word) - MIN_PART + 1)]
     modifier_forms = {
         modifier: [
             fold_text(modifier.removesuffix(link))
-            for link in _LINKS
+            for link in _LINKS  # the empty one gives the modifier itself
             if modifier.endswith(link) and len(modifier) - len(link) >= MIN_PART
         ]
         for modifier, _ in divisions
     }
     words = [*(fold_text(head) for _, head in divisions), *chain.from_iterable(modifier_forms.values())]
     counts = count_chunks_with_words(words, state, stem)
-    # A head does not begin inside a known modifier: "Derzeitung" in "Mitgliederzeitung".
-    ends = [len(modifier) for modifier, forms in modifier_forms.items() if any(map(counts.__getitem__, forms))]
+    # A lone head must not begin inside a known modifier: not "derzeitung" in "Mitglieder|zeitung".
+    known_ends = [len(modifier) for modifier, forms in modifier_forms.items() if any(map(counts.__getitem__, forms))]
     known_divisions: list[tuple[bool, int, tuple[str, str]]] = []  # the best one is the greatest
     for modifier, head in divisions:
         is_modifier_known = any(counts[form] for form in modifier_forms[modifier])
-        is_lone_head = len(head) >= min_lone_head and len(modifier) >= max(ends, default=0)
+        is_lone_head = len(head) >= min_lone_head and len(modifier) >= max(known_ends, default=0)
         if counts[fold_text(head)] and (is_modifier_known or is_lone_head):
             known_divisions.append((is_modifier_known, len(head), (modifier, head)))
     _, _, best_division = max(known_divisions, default=(False, 0, None))

@@ -39,7 +39,8 @@ _CYRILLIC_LETTERS = "абвгдежзийклмнопрстуфхцчшщъыь�
 _VOWELS = frozenset("aeiouyаеиоуыэюя")
 #: The minimum length of a word with two letters in the wrong order, with a wrong vowel, and with another typing error.
 _MIN_SWAPPED, _MIN_OTHER_VOWEL, _MIN_CORRECTED = 6, 7, 9
-#: The minimum length of the stem of a correction: letters in the wrong order, an added or missing one, or a wrong one.
+#: The minimum length of the stem of a correction of swapped letters, of a missing or added letter (_MIN_ADDED_STEM),
+#: and of a wrong letter.
 _MIN_SWAPPED_STEM, _MIN_ADDED_STEM, _MIN_WRONG_STEM = 4, 6, 7
 #: The same for a wrong vowel, which is a frequent error: unstressed vowels often sound alike.
 _MIN_OTHER_VOWEL_STEM = 5
@@ -142,24 +143,25 @@ def _find_most_frequent(candidates: Iterable[str], state: State, stem: Callable[
 
 
 def _list_corrections(word: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the words that differ from a word by one typing error after the first letter, and can be meant.
+    """Return the plausible corrections of a word: words that differ by one typing error after the first letter.
 
-    The word and the stem of the correction must be long enough for the kind of error. A short stem occurs in chunks by
-    chance: the Dutch correction *leedingen* would be a form of *leden*. A word in neither ASCII nor Cyrillic letters
-    has no corrections.
+    The word and the stem of the correction need a minimum length, which depends on the kind of error. Short stems match
+    unrelated words: Dutch *leedingen* has the stem of *leden*. A word in neither ASCII nor Cyrillic letters has no
+    corrections.
     """
     is_cyrillic = re.search("[а-я]", word) is not None
     if len(word) < _MIN_SWAPPED or not (is_cyrillic or word.isascii()):
         return []
     corrections = []
     for correction in list_similar_words(word, _CYRILLIC_LETTERS if is_cyrillic else ascii_lowercase):
-        if sorted(word) == sorted(correction):
+        if sorted(word) == sorted(correction):  # swapped letters
             min_length, min_stem = _MIN_SWAPPED, _MIN_SWAPPED_STEM
-        elif len(word) != len(correction):
+        elif len(word) != len(correction):  # a missing or added letter
             min_length, min_stem = _MIN_CORRECTED, _MIN_ADDED_STEM
+        # A wrong vowel instead of another vowel.
         elif _VOWELS.issuperset(*(pair for pair in zip(word, correction, strict=True) if pair[0] != pair[1])):
             min_length, min_stem = _MIN_OTHER_VOWEL, _MIN_OTHER_VOWEL_STEM
-        else:
+        else:  # another wrong letter
             min_length, min_stem = _MIN_CORRECTED, _MIN_WRONG_STEM
         if len(word) >= min_length and len(stem(correction)) >= min_stem:
             corrections.append(correction)

@@ -348,7 +348,8 @@ def load_english_vocabulary() -> frozenset[str]:
 def list_similar_words(word: str, letters: str) -> list[str]:
     """Return the words that differ from a word by one typing error after its first letter, without the word itself.
 
-    ``letters`` are those of the alphabet. The last letter can only be a missing one in front of it.
+    ``letters`` is the alphabet. The last letter is never changed or removed: it can only be swapped with the letter
+    before it, or a letter can be inserted before it.
     """
     candidates: dict[str, None] = {}
     for index in range(1, len(word)):

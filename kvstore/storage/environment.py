@@ -130,7 +130,8 @@ class Environment(ClosedOnExit, OpenFile):
         if is_missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
-        # The writer lock is needed to create the data file, and to open the tables for writing.
+        # The writer lock is needed to create the data file, and to open the tables for writing. An existing store opens
+        # without it while another process writes: it is opened read-only first, so that opening does not wait.
         is_locked = not readonly and _lock_for_opening(lock, lock_timeout, is_new=is_missing)
         try:
             # Another process may have created it while this one waited for the lock.
@@ -206,11 +207,11 @@ class Environment(ClosedOnExit, OpenFile):
                     snapshot.shared_lock = self._writer_lock.acquire_shared(self.lock_timeout)
                 transaction, _ = self.begin_transaction(write=False, view=snapshot)
                 page_transaction = self.data.wrap_read_transaction(transaction)
-                if page_transaction is not None:
+                if page_transaction is not None:  # None: later commits have overtaken it
                     snapshot.attach(page_transaction)
                     self._views.add(snapshot)
                     return snapshot
-                self._abandon_snapshot(snapshot, transaction)  # later commits have overtaken it
+                self._abandon_snapshot(snapshot, transaction)
             except BaseException:  # perhaps an interruption (Ctrl-C), whose traceback keeps ``snapshot`` alive
                 self._abandon_snapshot(snapshot, transaction)
                 raise
@@ -242,7 +243,7 @@ class Environment(ClosedOnExit, OpenFile):
                 must_grow = self.must_grow or self.data.used_bytes > self.data.map_size // 2
             if must_grow:
                 with contextlib.suppress(StoreFullError):  # without waiting: only if no transaction is open
-                    self.grow_map(0)
+                    self.grow_map(wait=0)
             while True:
                 self.transaction_thread.run(lambda: begun_transactions.append(self.begin_transaction(write=True)))
                 transaction, handles = begun_transactions[0]
@@ -255,7 +256,8 @@ class Environment(ClosedOnExit, OpenFile):
             self._views.add(view)
             return view
         except BaseException:
-            # After an interruption, a lost view has already ended the transaction and released the lock.
+            # If the interruption came between creating the view and assigning it, the view's finalizer has already
+            # ended the transaction; then the lock is no longer held.
             if view is not None:
                 view.abort()
             elif self._writer_lock.is_held and not was_held:

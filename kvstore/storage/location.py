@@ -37,7 +37,7 @@ _LMDB_MAGIC = struct.pack("=I", 0xBEEFC0DE)
 
 
 def is_creation_needed(path: Path, *, create: bool) -> bool:
-    """Return True if ``path`` must be created, False if it holds a store already.
+    """True if a store must be created at ``path``, False if there is one already.
 
     Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing, or if the
     directory or its data file is a symbolic link to a missing file. Raises NotAStoreError if there is something else,
@@ -84,9 +84,10 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 
 
 def _list_foreign_names(path: Path) -> list[str]:
-    """Return the sorted names of the files in a directory that neither a deleted store nor a killed creation leaves.
+    """Return the sorted names of files in a directory that do not belong to kvstore.
 
-    Raises InputError if the directory may not be read.
+    Files left by a deleted store, or by a process killed while creating one, are not foreign. Raises InputError if the
+    directory may not be read.
     """
     new_path = path / NEW_DATA_FILE
     with _report_denied_access(path):
@@ -97,8 +98,9 @@ def _list_foreign_names(path: Path) -> list[str]:
 
 
 def resolve_data_link(path: Path) -> Path:
-    """Return the directory of the store at ``path``: another one if the data file is a symbolic link to its data file.
+    """Return the directory that contains the data file of the store at ``path``.
 
+    It is ``path``, or the directory of another ``data.mdb`` that ``path/data.mdb`` is a symbolic link to.
     All processes then use the same lock files, whichever directory they open. Otherwise, two of them could write at the
     same time, and damage the file.
     """

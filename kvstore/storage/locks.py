@@ -200,7 +200,8 @@ class WriterLock:
     def _acquire_thread_lock(self, timeout: float, attempts: list[bool]) -> float:
         """Acquire the thread lock of this process; return the deadline for the interprocess lock.
 
-        Appends the outcome of each attempt to ``attempts``: the last one is True once the lock is acquired.
+        ``attempts`` receives the outcome of each attempt, so that the caller knows whether it holds the lock even if an
+        interruption (Ctrl-C) prevents the return.
 
         While a maintenance thread holds the lock, the wait begins again, unless ``timeout`` is 0. Raises
         LockTimeoutError if another thread holds it at the end of the wait.

@@ -77,7 +77,7 @@ class MeasuredView:
             yield record
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None if it has none.
+        """Return the last record of each range (``start <= key < stop``), or None for an empty range.
 
         Counts one read and its pages.
         """

@@ -93,9 +93,10 @@ def find_first_leaf(
 ) -> int | None:
     """Return the page number of the first leaf of the main tree in commit number ``change``; None if it is empty.
 
-    The pages of ``page_size`` bytes are read through ``descriptor``; ``path`` is for messages. ``verify_meta`` is
-    called after the meta page is read, and raises an error if it may be overwritten. Raises CorruptionError if a page
-    on the path is damaged, and NotAStoreError if the first record of the leaf is not that of a table.
+    The caller computes the address of LMDB's map from it. The pages of ``page_size`` bytes are read through
+    ``descriptor``; ``path`` is for messages. ``verify_meta`` is called after the meta page is read, and raises an error
+    if a later commit may already have overwritten it. Raises CorruptionError if a page on the path is damaged, and
+    NotAStoreError if the first record of the leaf is not that of a table.
     """
     meta = os.pread(descriptor, page_size, (change & 1) * page_size)
     verify_meta()
@@ -120,9 +121,9 @@ def find_first_leaf(
             low_bits, middle_bits, high_bits = _CHILD_NUMBER.unpack_from(page, first_node_offset)
             page_number = low_bits | middle_bits << 16 | high_bits << 32
         else:
-            num_bytes, flags, key_bytes = _NODE.unpack_from(page, first_node_offset)
-            node_end = first_node_offset + _NODE.size + key_bytes + num_bytes
+            value_bytes, flags, key_bytes = _NODE.unpack_from(page, first_node_offset)
+            node_end = first_node_offset + _NODE.size + key_bytes + value_bytes
             # The value of another record can be on another page than its node.
-            if (num_bytes, flags) != (_TABLE_BYTES, _TABLE_FLAG) or node_end > page_size:
+            if (value_bytes, flags) != (_TABLE_BYTES, _TABLE_FLAG) or node_end > page_size:
                 raise make_foreign_file_error(path)
     return int(page_number)

@@ -78,6 +78,7 @@ def create_data_file(directory: Path) -> None:
     data_path, partial_path = directory / DATA_FILE, directory / NEW_DATA_FILE
     try:
         partial_path.unlink(missing_ok=True)
+        # lib_version=0: LMDB 0.9, whose file format kvstore reads.
         lmdb.open(str(partial_path), subdir=False, lock=False, lib_version=0).close()
         flush(partial_path)
         partial_path.rename(data_path)

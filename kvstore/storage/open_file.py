@@ -273,17 +273,18 @@ class OpenFile:
     ) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction, and count it as open; adopt the size of the map if another process has grown it.
 
-        ``view`` is the view of this transaction, which is then marked as counted, so that an interruption cannot lose
-        the count; None if the caller counts the end itself.
+        ``view`` will own the transaction; it is marked as counted, so that it decrements the gate when it ends, even
+        after an interruption. With None, the caller must decrement the gate.
 
-        Returns the transaction, and the table handles that it can use, which were opened before it began. After a
-        failed write of LMDB, the file is opened again first. Raises ClosedError, TransactionError if too many snapshots
+        Returns the transaction, and the table handles that it can use, which were opened before it began. If an earlier
+        write failed inside LMDB, the file is reopened first. Raises ClosedError, TransactionError if too many snapshots
         are open, and the kvstore errors for LMDB errors.
         """
         has_cleared_readers = has_reopened = False
         while True:
             try:
-                # :meth:`TransactionGate.enter` and :meth:`require_open` are inlined, because every question begins one.
+                # :meth:`TransactionGate.enter` and :meth:`require_open` are inlined, because every query begins a
+                # transaction.
                 gate = self.gate
                 with gate.lock:
                     if gate.is_exclusive:

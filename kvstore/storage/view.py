@@ -77,7 +77,7 @@ class View(Protocol):
         ...
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None if it has none."""
+        """Return the last record of each range (``start <= key < stop``), or None for an empty range."""
         ...
 
     def count(self, table: str) -> int:
@@ -213,7 +213,7 @@ class LmdbView:
         return buffer.merge_changes(table, keys, stored_records, reverse=reverse)
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
-        """Return for each range the last record with ``start <= key < stop``, or None if it has none.
+        """Return the last record of each range (``start <= key < stop``), or None for an empty range.
 
         Raises CorruptionError for damage.
         """
@@ -238,7 +238,8 @@ class LmdbView:
                     if stored_key == changed_key:
                         stored_values[changed_key] = stored_value
                 changed_keys[index] = changed_key
-            # The table itself has no record with a changed key after its last one.
+            # ``stored_values`` is enough for these keys: each is at or after the last stored key of its range, so the
+            # table has a value only for an equal key.
             values = apply_chains(changed_keys.values(), changes.newer_chains, changes.older_chains, stored_values.get)
             for (index, changed_key), value in zip(changed_keys.items(), values, strict=True):
                 if value is None:  # removed, so an earlier record is the last

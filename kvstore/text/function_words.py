@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .light_stemmers import INDIC_RUN_PATTERN, split_indic_run
+from .light_stemmers import INDIC_RUN_PATTERN, stem_indic_run
 from .normalize import fold_without_offsets
 
 _MARKING: Mapping[str, str] = {
@@ -207,7 +207,7 @@ MARKING_WORDS = frozenset(word for words in _MARKING.values() for word in words.
 FUNCTION_WORDS_BY_LANGUAGE: Mapping[str, frozenset[str]] = {
     language: frozenset(
         INDIC_RUN_PATTERN.sub(  # stems, like the words of a text in such a script
-            lambda match: " ".join(split_indic_run(match.group())),
+            lambda match: " ".join(stem_indic_run(match.group())),
             fold_without_offsets(f"{_MARKING.get(language, '')} {others}"),
         ).split()
     )

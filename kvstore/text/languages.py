@@ -51,9 +51,9 @@ _INDIC_BLOCKS = {
     "hindi": 0x0900, "bengali": 0x0980, "punjabi": 0x0A00, "gujarati": 0x0A80, "odia": 0x0B00, "tamil": 0x0B80,
     "telugu": 0x0C00, "kannada": 0x0C80, "malayalam": 0x0D00,
 }  # fmt: skip
-#: Languages that earlier versions did not recognize. A store with the ``multilingual`` stemmer counts their documents
-#: as before, and does not stem them.
-_NEW_LANGUAGES = frozenset((*_INDIC_BLOCKS, "ukrainian"))
+#: Languages whose documents a store with the ``multilingual`` stemmer does not stem. Earlier versions did not detect
+#: them; a store made then must keep the stems of its documents, and the language under which it counts them.
+_UNSTEMMED_LANGUAGES = frozenset((*_INDIC_BLOCKS, "ukrainian"))
 #: The language that a short text can also be in, if it lacks the letters that show the other.
 SIMILAR_LANGUAGES = {"chinese": "japanese", "russian": "ukrainian"}
 #: Languages that their script shows, and the minimum share of letters in it. Japanese also uses Chinese characters.
@@ -226,7 +226,7 @@ def choose_stemmer_language(stemmer: str, meta: Mapping[str, Any], text: bytes) 
     if stemmer != MULTILINGUAL:
         return None
     language = find_document_language(meta, text)
-    return (get_stated_language(meta) if language in _NEW_LANGUAGES else language) or UNKNOWN_LANGUAGE
+    return (get_stated_language(meta) if language in _UNSTEMMED_LANGUAGES else language) or UNKNOWN_LANGUAGE
 
 
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
@@ -240,7 +240,8 @@ def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
 def detect_question_language(question: str, likely_language: str | None = None) -> str | None:
     """Return the language of a question by its script or its function words, or None if neither shows it.
 
-    ``likely_language`` wins ties, and is returned if the question has no function words.
+    ``likely_language`` wins ties, and is returned if the question has no function words. It is also returned instead of
+    a similar language in its script (:data:`SIMILAR_LANGUAGES`), unless a letter is typical of that language.
     """
     language = detect_script_language(question)
     if language is not None and SIMILAR_LANGUAGES.get(language, "") == likely_language:

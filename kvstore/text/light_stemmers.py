@@ -49,12 +49,13 @@ _MAX_CACHED_STEMS = 1 << 14
 
 
 @lru_cache(maxsize=_MAX_CACHED_STEMS)
-def split_indic_run(run: str) -> tuple[str, ...]:
-    """Return the stem of an Indic word in normal form, as a tuple; cached.
+def stem_indic_run(run: str) -> tuple[str, ...]:
+    """Return the stem of an Indic word in normal form, as a tuple of one (empty if nothing remains); cached.
 
-    A vowel sign becomes the letter of its vowel, digits become ASCII, and signs that spelling omits are removed.
+    It is a tuple because a :class:`~.segmenters.Segmenter` expects the words of a run. A vowel sign becomes the letter
+    of its vowel, digits become ASCII, and signs that spelling omits are removed.
 
-    >>> split_indic_run("चाबियों") == split_indic_run("चाबी"), split_indic_run("१२")
+    >>> stem_indic_run("चाबियों") == stem_indic_run("चाबी"), stem_indic_run("१२")
     (True, ('12',))
     """
     word = run.translate(_INDIC_LETTERS)
@@ -74,18 +75,22 @@ def stem_ukrainian(word: str) -> str:
 def stem_korean(word: str) -> str:
     """Return a Korean word in normal form without its particles and verb endings; cached.
 
+    A particle is removed only if no verb ending was.
+
     >>> [stem_korean(word) for word in ("도서관에서는", "책은", "가을을", "예약하려면", "반대했다", "e05가")]
     ['도서관', '책', '가을', '예약', '반대', 'e05']
     """
     shorter_word = _KOREAN_VERB_PATTERN.sub("", word)
-    for length in range(1, min(5, len(word))) if shorter_word == word else ():
-        stem, particle = word[:-length], word[-length:]
-        syllable = ord(stem[-1]) - _FIRST_SYLLABLE  # negative after a digit or a Latin letter, whose sound is unknown
-        has_final = syllable % _NUM_FINALS > 0
-        if (
-            (particle in _AFTER_FINAL and (has_final or syllable < 0))
-            or (particle in _AFTER_VOWEL and (not has_final or syllable < 0))
-            or (particle in _AFTER_ANY and len(word) > 2)
-        ):
-            shorter_word = stem
+    if shorter_word == word:  # no verb ending was removed
+        for length in range(1, min(5, len(word))):
+            stem, particle = word[:-length], word[-length:]
+            syllable = ord(stem[-1]) - _FIRST_SYLLABLE  # negative for a digit or Latin letter, whose sound is unknown
+            has_final = syllable % _NUM_FINALS > 0
+            if (
+                (particle in _AFTER_FINAL and (has_final or syllable < 0))
+                or (particle in _AFTER_VOWEL and (not has_final or syllable < 0))
+                or (particle in _AFTER_ANY and len(word) > 2)
+            ):
+                shorter_word = stem  # the longest particle wins
+    # Endings can follow each other, so the rest is stemmed again.
     return word if shorter_word == word else stem_korean(shorter_word)

@@ -25,7 +25,7 @@ from kvstore_cext.words import count_terms, count_tokens, find_term_words, find_
 
 from ..errors import InputError
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
-from .light_stemmers import INDIC_RUN_PATTERN, split_indic_run, stem_korean, stem_ukrainian
+from .light_stemmers import INDIC_RUN_PATTERN, stem_indic_run, stem_korean, stem_ukrainian
 from .normalize import fold_text
 from .patterns import compile_lazily
 from .segmenters import SEGMENTERS, Segmenter, open_segmenter
@@ -142,7 +142,7 @@ MULTILINGUAL = "multilingual"
 _LIGHT_STEMMERS: Mapping[str, Callable[[str], str]] = {
     "none": str,
     MULTILINGUAL: str,
-    "indic": Segmenter(split_indic_run, INDIC_RUN_PATTERN),
+    "indic": Segmenter(stem_indic_run, INDIC_RUN_PATTERN),
     "korean": stem_korean,
     "ukrainian": stem_ukrainian,
 }
@@ -309,7 +309,10 @@ def _list_folded_search_words(folded: str, stem: Callable[[str], str]) -> list[s
 
 
 def _iter_runs(folded: str, stem: Callable[[str], str]) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
-    """Yield the runs of a text in normal form that a Segmenter splits, each with its words; none without one."""
+    """Yield each run of ``folded`` that the Segmenter splits, as its match and its words.
+
+    Yields nothing if ``stem`` is not a Segmenter.
+    """
     if isinstance(stem, Segmenter) and not folded.isascii():
         for match in (stem.run_pattern or _UNSPACED_RUN_PATTERN).finditer(folded):
             yield match, stem.split_run(match.group())

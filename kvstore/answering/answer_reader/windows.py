@@ -24,7 +24,7 @@ from ..answer_types import FIXED_FORM_TYPES, AnswerType
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import SnippetScorer, find_newer_entries, list_candidates
 from ..passages import Passage
-from ..question_dates import name_dates
+from ..question_dates import spell_dates_like_question
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
 from ..releases import asks_for_latest_release, parse_release, remove_release_words
@@ -196,7 +196,9 @@ class _CandidateEstimator:
         """
         snippet = get_snippet(self._passages, position)
         assert snippet.hit is not None  # true for all candidates
-        own_terms = self._scorer.list_question_terms(name_dates(snippet.scored_text, self._scorer.question))
+        own_terms = self._scorer.list_question_terms(
+            spell_dates_like_question(snippet.scored_text, self._scorer.question)
+        )
         label_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= label_terms
@@ -224,7 +226,7 @@ class _CandidateEstimator:
             entry = get_snippet(self._passages, window.position)
             is_entry = entry.kind in ("item", "table") or entry.is_lead_in  # a lead-in is read with its entries
             is_outside = snippet.is_outside and is_entry and not (is_selected or asks_yes_no)
-            context_text, snippet_text = (name_dates(part.text, question) for part in (context, snippet))
+            context_text, snippet_text = (spell_dates_like_question(part.text, question) for part in (context, snippet))
             compared_window = window._replace(
                 text=context_text + snippet_text,
                 offset=len(context_text),
@@ -247,7 +249,7 @@ class _CandidateEstimator:
         passage_index, index = position
         passage = self._passages[passage_index]
         snippet = passage.snippets[index]
-        if _is_row(snippet) and self._is_about_other_thing(passage, index, is_selected=is_selected):
+        if _is_row(snippet) and self._is_about_something_else(passage, index, is_selected=is_selected):
             return True
         is_asked = is_selected or position in self._latest_entries or not snippet.cell_text
         if not (is_asked or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")):
@@ -274,7 +276,7 @@ class _CandidateEstimator:
                 texts.append(passage.text[:first_release])
         return terms.issubset(list_terms(" ".join(texts), self._scorer.stem))
 
-    def _is_about_other_thing(self, passage: Passage, index: int, *, is_selected: bool) -> bool:
+    def _is_about_something_else(self, passage: Passage, index: int, *, is_selected: bool) -> bool:
         """True if the row at ``index`` lacks the identifiers or names of the question, and another row has one of them.
 
         A name in the title or a heading counts for every row below. The words of the question's quantity count if a

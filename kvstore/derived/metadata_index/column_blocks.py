@@ -61,9 +61,10 @@ def change_rows(
     table: str,
     key: bytes,
 ) -> bytes | None:
-    """Return a block with other rows of some documents (None: removed), or None if no document is left.
+    """Return the block after replacing, adding or removing (None) the rows of the documents in ``row_changes``.
 
-    ``block`` is None if the block is new. Raises CorruptionError, with ``table`` and ``key``, if it is invalid.
+    Returns None if no document is left. ``block`` is None if the block is new. Raises CorruptionError, with ``table``
+    and ``key``, if it is invalid.
     """
     new_rows = [row for row in row_changes.values() if row is not None]
     columns: ColumnValues = np.array(new_rows, np.int64).reshape(-1, len(COLUMN_NAMES)).T

@@ -337,9 +337,9 @@ class VectorWriter(Vectors):
 
         ``next_block`` is the number of the block to create if all are full. :meth:`flush` writes the block.
         """
-        blocks_with_room = self._list_blocks_with_room()
+        blocks_with_room = self._get_blocks_with_room()
         if not blocks_with_room:
-            self._list_stored_blocks(blocks_with_room)
+            self._add_stored_blocks(blocks_with_room)
         if not blocks_with_room:
             buffer = bytearray(self._block_size)
             block = self._block_type(buffer, self.dimension, self._rows_per_block)
@@ -356,10 +356,11 @@ class VectorWriter(Vectors):
             blocks_with_room.pop()
         return block_number, row
 
-    def _list_blocks_with_room(self) -> list[int]:
-        """Return the list of the blocks with free rows; the blocks that this transaction has changed are filled first.
+    def _get_blocks_with_room(self) -> list[int]:
+        """Return the numbers of blocks with free rows; the last is filled first.
 
-        If it is new, it has only these: a store can have many others, and those of replaced documents have enough room.
+        The list starts with only the blocks that this transaction changed: their freed rows are usually enough, and
+        listing all stored blocks is slow. :meth:`_add_stored_blocks` adds those.
         """
         if self._blocks_with_room is None:
             changed_blocks = self._changed_blocks.items()
@@ -367,8 +368,8 @@ class VectorWriter(Vectors):
             self._has_stored_blocks = False
         return self._blocks_with_room
 
-    def _list_stored_blocks(self, blocks_with_room: list[int]) -> None:
-        """Add the stored blocks with free rows to a list, unless it has them, to be filled last, by number."""
+    def _add_stored_blocks(self, blocks_with_room: list[int]) -> None:
+        """Add the stored blocks with free rows to the list, once, in front, so that changed blocks are filled first."""
         if not self._has_stored_blocks:
             stored_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
             blocks_with_room[:0] = [number for number in reversed(stored_blocks) if number not in self._changed_blocks]
@@ -377,7 +378,7 @@ class VectorWriter(Vectors):
     def remove(self, block_number: int, row: int) -> None:
         """Remove the vector in a row of a block; a later vector can take the row."""
         if self._blocks_with_room is not None:
-            self._list_stored_blocks(self._blocks_with_room)  # before this block is a changed one
+            self._add_stored_blocks(self._blocks_with_room)  # before this block is a changed one
         block = self._get_private_block(block_number)
         if self._blocks_with_room is not None and not (block.ids == FREE_ID).any():  # the block was full
             self._blocks_with_room.append(block_number)
@@ -390,7 +391,7 @@ class VectorWriter(Vectors):
         pending.
         """
         num_free = self._count_all_free_rows()
-        self._list_stored_blocks(self._list_blocks_with_room())
+        self._add_stored_blocks(self._get_blocks_with_room())
         moves: list[VectorMove] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), max_blocks)
         for block_number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:

@@ -122,12 +122,16 @@ def build_mention_graph(state: State) -> EntityGraph:
 
 
 class NodeMentionReader:
-    """A reader of the positions at which chunks mention the nodes of a graph. Chunks are given by their index there."""
+    """A reader of the positions at which chunks mention the nodes of a graph.
+
+    Chunks are given by their index in ``graph.chunks``.
+    """
 
     def __init__(self, state: State, graph: EntityGraph, display: DisplayEntities) -> None:
         """Create a reader of the mentions in ``state``; ``display`` replaces an alias by the entity it refers to."""
         self._state, self._graph, self._display = state, graph, display
-        #: The index of the first mention of each chunk, then the number of mentions, which are sorted by chunk.
+        #: Offsets into the graph's mentions, which are sorted by chunk: those of chunk i are ``starts[i]`` up to
+        #: ``starts[i + 1]``.
         self._starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
 
     def list_mentions(self, chunk_index: int) -> list[tuple[int, int, int]]:
