@@ -16,8 +16,8 @@ from ..models.language import ENGLISH, RULES, is_english_installed
 from ..models.multilingual_embedder import is_installed as is_multilingual_embedder_installed
 from ..models.protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 from ..settings import FixedSettings
-from ..text.languages import SIMILAR_LANGUAGES, detect_language, get_main_language
-from ..text.words import MULTILINGUAL, choose_stemmer
+from ..text.languages import SIMILAR_LANGUAGES, choose_stemmer, detect_language, get_main_language
+from ..text.words import MULTILINGUAL
 
 #: The number of documents whose language is detected, and the number of bytes examined in each.
 FIRST_DOCUMENTS = 24

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..retrieval.query import Query, Strategy
     from ..structures.indexes.generations import GenerationIndex
     from ..structures.indexes.index import FileIndex, Index
-    from .contract import Derivation, Description, LmdbTable, Structure, System
+    from .contract import Description, LmdbTable, Structure, System
     from .fact import StatedFact
     from .sql_table import SqlTable
     from .written_passages import WrittenFact
@@ -237,7 +237,7 @@ def build_manifest(system: System) -> SystemManifest:
         strategies=tuple(strategy.name for strategy in system.strategies),
         indexes=tuple(index.name for index in system.indexes),
         structures={structure.name: structure.version for structure in system.structures},
-        derivations={derivation.name: derivation.version for derivation in list_system_derivations(system)},
+        derivations={derivation.name: derivation.version for derivation in system.list_derivations()},
         sql_tables=tuple(table.name for table in system.tables),
         buffered_tables=tuple(
             table.name for table in _list_system_tables(system) if table.buffered and table.name not in fact_tables
@@ -245,14 +245,6 @@ def build_manifest(system: System) -> SystemManifest:
         fact_tables=fact_tables,
         has_automatic_index=any(index.automatic for index in system.indexes),
     )
-
-
-def list_system_derivations(system: System) -> list[Derivation]:
-    """Return the derivations of a system and of its indexes."""
-    from .contract import MaintainedIndex
-
-    index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
-    return [*system.derivations, *index_derivations]
 
 
 def _list_system_tables(system: System) -> list[LmdbTable]:
@@ -264,7 +256,7 @@ def _list_system_tables(system: System) -> list[LmdbTable]:
     generation_indexes = [index for index in system.indexes if isinstance(index, GenerationIndex)]
     return [
         *(table for structure in system.structures for table in structure.tables),
-        *(table for derivation in list_system_derivations(system) for table in list_derivation_tables(derivation)),
+        *(table for derivation in system.list_derivations() for table in list_derivation_tables(derivation)),
         *(LmdbTable(table) for fact in system.facts for table in fact.tables),
         *(table for index in generation_indexes for table in list_generation_tables(index)),
     ]
@@ -300,7 +292,7 @@ def list_systems_with_derivations() -> tuple[System, ...]:
     """Return the systems that have derivations, or whose indexes have some."""
     systems = _iter_needed_systems(lambda manifest: manifest.derivations)
     # Systems that were imported for other reasons can have none.
-    return tuple(system for system in systems if list_system_derivations(system))
+    return tuple(system for system in systems if system.list_derivations())
 
 
 @cache_list

@@ -314,3 +314,8 @@ class System:
     tables: tuple[SqlTable, ...] = ()
     descriptions: tuple[Description, ...] = ()
     describe_entity: Callable[[State, int], Mapping[str, Any]] = lambda state, entity: {}
+
+    def list_derivations(self) -> list[Derivation]:
+        """Return the derivations of the system and of its indexes."""
+        index_derivations = [index.derivation for index in self.indexes if isinstance(index, MaintainedIndex)]
+        return [*self.derivations, *index_derivations]

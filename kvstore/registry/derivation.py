@@ -30,7 +30,6 @@ from . import (
     INDEXES,
     SYSTEMS,
     list_maintained_index_names,
-    list_system_derivations,
     list_systems_with_derivations,
     list_systems_with_own_derivations,
 )
@@ -79,7 +78,7 @@ class StoredDerivation:
 def get_derivation(name: str) -> Derivation:
     """Return the derivation with this name, which must exist. It belongs to a system or to an index."""
     systems = list_systems_with_derivations()
-    derivations = (derivation for system in systems for derivation in list_system_derivations(system))
+    derivations = (derivation for system in systems for derivation in system.list_derivations())
     return next(derivation for derivation in derivations if derivation.name == name)
 
 

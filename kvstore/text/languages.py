@@ -27,11 +27,14 @@ from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
 from .patterns import compile_lazily
 from .words import (
     FUNCTION_WORDS,
+    INDIC_LANGUAGES,
+    LIGHT_STEMMERS,
     MULTILINGUAL,
     QuestionStemmer,
     detect_word_language,
     get_document_stemmer,
     get_stemmer,
+    list_stemmed_languages,
     segment_words,
 )
 
@@ -215,6 +218,13 @@ def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, i
     question_language = detect_question_language(question, main_language)
     first_language = question_language if question_language in languages else main_language
     return QuestionStemmer(sorted(languages, key=lambda language: (language != first_language, language)))
+
+
+def choose_stemmer(language: str) -> str:
+    """Return the ``stemmer`` setting for texts in a language, given its English name: ``none`` if it has no stemmer."""
+    if language in INDIC_LANGUAGES:
+        return "indic"
+    return language if language in list_stemmed_languages() or language in LIGHT_STEMMERS else "none"
 
 
 def choose_stemmer_language(stemmer: str, meta: Mapping[str, Any], text: bytes) -> str | None:

@@ -139,7 +139,7 @@ _MAX_CACHED_STEMS = 1 << 14
 #: The value of the ``stemmer`` setting that stems the words of each document by the document's language.
 MULTILINGUAL = "multilingual"
 #: The stemmers that need no package, by the value of the ``stemmer`` setting. The first two return words unchanged.
-_LIGHT_STEMMERS: Mapping[str, Callable[[str], str]] = {
+LIGHT_STEMMERS: Mapping[str, Callable[[str], str]] = {
     "none": str,
     MULTILINGUAL: str,
     "indic": Segmenter(stem_indic_run, INDIC_RUN_PATTERN),
@@ -160,8 +160,8 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
     """
     if stemmer in SEGMENTERS:
         return open_segmenter(stemmer)
-    if stemmer in _LIGHT_STEMMERS:
-        return _LIGHT_STEMMERS[stemmer]
+    if stemmer in LIGHT_STEMMERS:
+        return LIGHT_STEMMERS[stemmer]
     if stemmer.lower() == "english":
         return stem_english
     import snowballstemmer
@@ -169,7 +169,7 @@ def get_stemmer(stemmer: str) -> Callable[[str], str]:
     try:
         stem_word = snowballstemmer.stemmer(stemmer).stemWord
     except KeyError:
-        languages = ", ".join(sorted((*snowballstemmer.algorithms(), *_LIGHT_STEMMERS, *SEGMENTERS)))
+        languages = ", ".join(sorted((*snowballstemmer.algorithms(), *LIGHT_STEMMERS, *SEGMENTERS)))
         raise InputError(f"there is no stemmer {stemmer!r}; use one of {languages}") from None
     lock = Lock()  # a stemmer stores the word that it is stemming
 
@@ -191,13 +191,6 @@ def list_stemmed_languages() -> frozenset[str]:
     import snowballstemmer
 
     return frozenset(snowballstemmer.algorithms()) - INDIC_LANGUAGES
-
-
-def choose_stemmer(language: str) -> str:
-    """Return the ``stemmer`` setting for texts in a language, given its English name: ``none`` if it has no stemmer."""
-    if language in INDIC_LANGUAGES:
-        return "indic"
-    return language if language in list_stemmed_languages() or language in _LIGHT_STEMMERS else "none"
 
 
 def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], str]:
