@@ -170,7 +170,6 @@ def _compile_abbreviated_days(abbreviations: tuple[str, ...]) -> re.Pattern[str]
     return re.compile(rf"(?<!\w){day}(?:(?:\s?[-–—/,+&]\s?{day})+|(?=:?\s+\d{{1,2}}[:.h]\d\d))")
 
 
-@cache
 def spell_dates_like_question(text: str, question: str) -> str:
     """Rewrite the dates of a text with the month and weekday names that the question uses, so that their words match.
 
@@ -199,6 +198,7 @@ def spell_dates_like_question(text: str, question: str) -> str:
     return _DAY_RANGE_PATTERN.sub(name_days, text) if names else text
 
 
+@cache
 def _read_months(language: str | None) -> Mapping[str, int]:
     """Return the number (1 to 12) of each name of a month in the word file of a language, without accents. Cached."""
     word_file = read_language_file(language) if language in _MONTH_LANGUAGES else None
