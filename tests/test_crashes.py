@@ -332,12 +332,12 @@ def test_a_creator_killed_at_any_point_leaves_no_damage(tmp_path: Path, empty_di
     with call_at_every_point(points.append):
         kvstore.open(tmp_path / "whole", **MAKING).close()
     assert {"fsync", "rename path", "renamed path", "put", "committed"} <= set(points)
-    for place in range(len(points)):
-        folder = tmp_path / str(place)
+    for point_index in range(len(points)):
+        folder = tmp_path / str(point_index)
         folder.mkdir()
 
-        def make_store(place: int = place, folder: Path = folder) -> None:
-            with call_at_every_point(make_killer_at(place)):
+        def make_store(point_index: int = point_index, folder: Path = folder) -> None:
+            with call_at_every_point(make_killer_at(point_index)):
                 kvstore.open(folder / "store", **MAKING).close()
 
         assert run_until_killed(make_store)
@@ -345,7 +345,7 @@ def test_a_creator_killed_at_any_point_leaves_no_damage(tmp_path: Path, empty_di
 
 
 def test_an_empty_data_file_is_reported_as_damage_and_left_as_it_is(tmp_path: Path) -> None:
-    """No killed creation leaves one, so somebody truncated it: the store may have had documents."""
+    """No killed creation leaves one, so it was truncated later: the store may have had documents."""
     path = tmp_path / "store"
     with kvstore.open(path, **MAKING) as store:
         store.put("a", "The Harbour is open.")

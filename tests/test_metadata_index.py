@@ -370,7 +370,7 @@ def test_columns_of_distant_numbers_stay_exact() -> None:
     row = (3, 1, 1, 5, (1 << 53) + 1, 0, 0)
     other = (4, 2, 1, 5, -(1 << 62), 0, 0)
     key = bytes(4)
-    stored = memoryview(column_blocks.pack_rows(np.array([row, other])))
+    stored = memoryview(column_blocks.pack_columns(np.array([row, other]).T))
     unpacked = column_blocks.unpack_columns(0, stored, "t", key)
     assert [column.dtype for column in unpacked] == [np.int64] * len(column_blocks.COLUMN_NAMES)
     assert list(zip(*(column.tolist() for column in unpacked), strict=True)) == [row, other]

@@ -57,7 +57,7 @@ def _build_unit_question(units: str) -> str:
 FIXED_FORM_TYPES = frozenset(
     ("telephone number", "e-mail address", "web address", "serial number", "license plate", "account number")
 )
-#: Those without which a passage in a language other than English does not answer.
+#: Types whose form a passage in a language other than English must have to answer.
 FOREIGN_FORM_TYPES = FIXED_FORM_TYPES | {"money", "weight"}
 _AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percentage"))
 #: Types whose form almost every sentence that answers has.

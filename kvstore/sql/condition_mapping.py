@@ -59,7 +59,7 @@ OPERATORS = (
     "$not",
 )
 _JOIN_OPERATORS = ("$and", "$or", "$not")
-#: What replaces the operators of other databases.
+#: The equivalents of operators of other databases.
 _FOREIGN_OPERATORS = {
     "$contains": "use $substring or $match for text; a plain value also finds an element of a list",
     "$not_contains": "use $not with $substring, or $ne for a list",

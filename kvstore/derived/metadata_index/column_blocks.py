@@ -46,14 +46,6 @@ def get_column_values(record: DocumentRecord) -> DocumentColumns:
     )
 
 
-def pack_rows(rows: ColumnValues) -> bytes:
-    """Encode the numeric columns of one block's documents, in order of the document id, as a block with a checksum.
-
-    ``rows`` has the shape (documents, columns).
-    """
-    return _pack_columns(np.array(rows.T, order="C"))
-
-
 def change_rows(
     block_number: int,
     block: memoryview | None,
@@ -78,10 +70,10 @@ def change_rows(
     if not columns.shape[1]:
         return None
     by_document = columns[0].argsort()  # the first column is the document id
-    return _pack_columns(columns.take(by_document, axis=1))
+    return pack_columns(columns.take(by_document, axis=1))
 
 
-def _pack_columns(columns: ColumnValues) -> bytes:
+def pack_columns(columns: ColumnValues) -> bytes:
     """Encode the columns of one block's documents, in order of the document id, as a block with a checksum.
 
     Each column is stored as distances from its minimum, in as few bytes as they need (frame of reference). ``columns``
