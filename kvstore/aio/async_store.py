@@ -1,6 +1,6 @@
-"""Stores, snapshots, transactions and results for asyncio: the methods of the synchronous ones, as coroutines.
-A wrapper calls the methods of the synchronous object ``_target`` in its ``_threads``. A transaction belongs to one
-thread, so each transaction has its own thread, and so have the statements of a store.
+"""Stores, snapshots, transactions and results for asyncio: the methods of the synchronous ones, as coroutines. A
+wrapper calls the methods of the synchronous object ``_target`` in its ``_threads``. Each transaction has its own
+thread, and so have the statements of a store.
 
 In: an object of the synchronous interface, and the threads of its calls. Out: an object with the same methods. The
 methods are listed by name, so that editors and type checkers know their arguments and results.

@@ -1,6 +1,6 @@
 """The confidence: the estimated probability that a store answers a question. A logistic model computes it from
-*signals*, such as the *coverage* of the question by a passage. A *passage* is a hit with its title and headings. A
-*term* is the stem of a word; its *rarity* is its IDF. A *logit* is log-odds.
+*signals*, such as the *coverage* of the question by a passage. A *passage* is a hit with title and headings. A *term*
+is the stem of a word; its *rarity* is its IDF. A *logit* is log-odds.
 
 In: a question, the hits and their state. Out: a :class:`Confidence`: a number from 0 to 1 and its signals, most of them
 from 0 to 1 as well, so that values are comparable between a store of ten documents and one of a million. The model is a

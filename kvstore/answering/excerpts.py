@@ -1,5 +1,5 @@
 """Excerpts: runs of adjacent *snippets* (sentences, list items, table rows, code) that an answer displays. A *passage*
-is the text around retrieved chunks (*hits*), with a list of snippets; a *position* is the indexes of both. A *lead-in*
+is the text around retrieved chunks (*hits*), a list of snippets; a *position* is the indexes of both. A *lead-in*
 introduces a list, table or code. A *label* is a title or heading.
 
 In: passages and a score for each snippet that can be chosen. Out: a few excerpts, with about as many words as people

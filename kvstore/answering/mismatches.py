@@ -40,9 +40,9 @@ def is_section_missing(query: Query, language: str | None, hits: Sequence[Hit], 
     """True if a question names one section by its number ("§ 7", "step 9"), and neither a hit nor ``context`` has it.
 
     ``language`` is that of the question (None: English), and ``context`` has lines of evidence besides the hits. If the
-    question names a document, only its hits count. Two kinds of question accept the number anywhere a thing can have
-    it: one for a fact about "item 7", which can be a thing, and one in a language whose documents label their sections
-    with ordinals that cannot be read ("artículo segundo").
+    question names a document, only its hits count. Two kinds of question also accept the number of a thing: a question
+    for a fact about "item 7", which can be a thing, and one in a language whose documents label their sections with
+    ordinals that kvstore cannot parse ("artículo segundo").
     """
     reference = find_section_reference(query.question, language)
     if reference is None or not reference.number:

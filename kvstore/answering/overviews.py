@@ -1,6 +1,6 @@
-"""Overviews: which documents there are, or what a document or a section says, in sentences with citations. A *record*
-is the stored data of a document: its key, title and source file. *Evidence* has hits, here opening sentences or
-summaries. A *cover* is the sentences that together have most of the content.
+"""Overviews: which documents there are, or what a document or section says, in sentences with citations. A *record* is
+the stored data of a document: key, title and source file. *Evidence* has hits, here opening sentences or summaries. A
+*cover* is the sentences that together have most of the content.
 
 In: a question that asks for an overview and names no strategy. Out: evidence. For several documents, it is the opening
 sentence of each or, if there are more than the question's TOP, of documents at equal distances in the order of keys. Of

@@ -309,9 +309,9 @@ def has_ordinal_labels(texts: Iterable[str]) -> bool:
 
 
 def mentions_numbered_thing(reference: SectionReference, text: str) -> bool:
-    """True if a text has the number of a reference, such as "item 7", that can mean a thing instead of a section.
+    """True if a text has the number of a reference such as "item 7", which can be the number of a thing, not a section.
 
-    The number is after the word, "no." or a punctuation mark, or at the start of a line.
+    The number follows the word, "no." or a punctuation mark, or starts a line.
     """
     number, word = re.escape(reference.number), re.escape(reference.word)
     pattern = rf"(?:^|[:|#,;(]|\bn[or]\.|\b{word}s?)[ \t]*{number}(?!\w|[.,]\d)"

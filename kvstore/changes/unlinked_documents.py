@@ -22,7 +22,7 @@ _BATCHES_PER_FLUSH = 2
 
 @dataclass(slots=True)
 class UnlinkedDocuments:
-    """The first documents of a store, which are linked to the names in them only after the last one has arrived.
+    """The unlinked documents of a store's first load, in batches that are linked together.
 
     ``batches`` have their ids with the names of their languages. The documents of a batch, with about
     :data:`_MAX_LINKED_CHUNKS` chunks, are linked together.

@@ -1,6 +1,6 @@
-"""Creation, removal, refresh and background extension of the indexes of an open store.
-An index is a *file*, tables that every commit updates, or *generations*, the results of builds. A file is *due* for
-extension if it lacks many new chunks. A *companion* is a file that is built and dropped with another index.
+"""Creation, removal, refresh and background extension of the indexes of an open store. An index is a *file*, tables
+that every commit updates, or *generations*, the results of builds. A file that lacks many new chunks is *due* for
+extension. A *companion* file is built and dropped with another index.
 
 In: a kind of index and its options. On disk: the index record in the store (one commit), and the index contents, such
 as a file next to ``data.mdb``. If a commit leaves many chunks outside the file of an automatic kind, a thread of this

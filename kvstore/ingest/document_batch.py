@@ -65,7 +65,7 @@ class DocumentBatch:
         The limits grow with ``stored_chunks``, the number of chunks in the store, whose vectors have ``dimension``
         components. ``seconds_left`` is the estimated time left of the ingest (None: unknown).
         """
-        size_limit = min(stored_chunks // STORE_DIVISOR, MAX_BATCH_SIZE)
+        size_limit = min(stored_chunks // STORE_DIVISOR, MAX_BATCH_SIZE)  # in chunks, and also in documents
         # A few seconds of waiting for more documents save commits, each of which searches older texts for new names.
         # The wait shrinks toward the end, because workers run in parallel with every commit except the last one.
         max_wait = MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)

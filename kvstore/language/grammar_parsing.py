@@ -1,6 +1,6 @@
-"""Parsing by the grammar: every statement except a query, and the *terminals* that may follow a text.
-A terminal is a keyword or a kind of token of the grammar. CONDITION, ASSIGNMENTS and QUERY are terminals of several
-tokens, which SQLite parses. Lark's ``choices`` are the terminals that can come next.
+"""Parsing by the grammar: every statement except a query, and the *terminals* that may follow a text. A terminal is a
+keyword or a kind of token of the grammar. CONDITION, ASSIGNMENTS and QUERY are terminals of several tokens, which
+SQLite parses. Lark's ``choices`` are the next possible terminals.
 
 In: the tokens of one statement, and the values of its parameters. Out: its dataclass. The error for an invalid token
 lists the expected terminals and suggests the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is loaded with

@@ -286,8 +286,8 @@ class HtmlTable:
     def build_blocks(self) -> list[MarkdownBlock]:
         """Return the caption and the table; a single column without a header becomes a list.
 
-        A table without rows has only the caption. Each row with only a term is first joined with the row of its
-        definition in ``rows``.
+        A table without rows has only the caption. If a row has only a term and the next row only its definition, they
+        become one row.
         """
         if not self.header and not self.rows:
             return self.caption

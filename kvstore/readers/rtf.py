@@ -37,7 +37,9 @@ _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 _FORMAT_PATTERN = re.compile(r"\\(?:striked?|deleted|v|pntext)(?![a-z])")
 _STRIKES = frozenset(("strike", "striked"))
 _OMISSIONS = frozenset(("deleted", "v"))
-_TOKEN_PATTERN = re.compile(r"\\([A-Za-z]{1,32})(-?\d{1,10})? ?|[{}]|\\'[\da-fA-F]{2}|\\[^A-Za-z]|[^\\{}]+")
+_TOKEN_PATTERN = re.compile(
+    r"\\(?P<word>[A-Za-z]{1,32})(?P<number>-?\d{1,10})? ?|[{}]|\\'[\da-fA-F]{2}|\\[^A-Za-z]|[^\\{}]+"
+)
 #: Control words that stand for characters.
 _CHARACTER_WORDS = frozenset(
     "u tab emdash endash emspace enspace qmspace bullet lquote rquote ldblquote rdblquote".split()
@@ -120,7 +122,7 @@ def _apply_formats(markup: str) -> str:
     offset = 0
     while (token := _TOKEN_PATTERN.match(markup, offset)) is not None:
         offset = token.end()
-        text, word = token[0], token[1]
+        text, word = token[0], token["word"]  # the word is None for a character or plain text
         is_character = text not in ("{", "}", "\\*") and (word is None or word in _CHARACTER_WORDS)
         if is_character and formats & _OMISSIONS:
             continue
@@ -134,9 +136,9 @@ def _apply_formats(markup: str) -> str:
         elif word == "plain":
             formats = frozenset()
         elif word in _STRIKES or word in _OMISSIONS:
-            formats = formats - {word} if token[2] == "0" else formats | {word}
+            formats = formats - {word} if token["number"] == "0" else formats | {word}
         elif word == "bin":  # bytes, such as those of a picture
-            offset += int(token[2] or 0)
+            offset += int(token["number"] or 0)
             text = markup[token.start() : offset]
         elif word in ("par", "listtext"):
             has_number = word == "listtext"

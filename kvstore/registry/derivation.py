@@ -1,6 +1,6 @@
-"""The derivations of a store. A derivation computes a *part* from one document alone: data with texts to embed.
-Every store keeps the derivations of systems; CREATE INDEX adds the derivation of an index. A *label* is the name of a
-derivation with its options, the key of its parts and of their new vectors.
+"""The derivations of a store. A derivation computes a *part* from one document alone: data with texts to embed. Every
+store keeps the derivations of systems; CREATE INDEX adds that of an index. A *label* is the name of a derivation with
+its options, the key of its parts and of their new vectors.
 
 The derivations of a store are the derivations that every store keeps, and the derivations that CREATE INDEX added. In:
 a state of the store. Out: each derivation with the options of its index, and the documents that have its parts.
@@ -91,8 +91,8 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for name in list_maintained_index_names():
         if not has_index(view, name):
-            continue  # so that only systems that the store uses are imported
-        index = INDEXES[name]
+            continue
+        index = INDEXES[name]  # imports the package of its system
         record = Indexes(view).get(index)
         if isinstance(index, MaintainedIndex) and record is not None:
             progress = record.state

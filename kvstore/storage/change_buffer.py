@@ -1,6 +1,6 @@
 """Change buffer: collects scattered changes of commits until there are enough of them to merge into their tables. A
 *segment* is a stored batch of changes. The *chain* of a record has its buffered changes, oldest first: a whole value or
-a patch (difference), then patches. It is None if the record is removed.
+a patch (difference), then patches. A removed record has None.
 
 A document mentions dozens of entities and contains hundreds of terms. The record of each is on a separate page, as are
 those of its chunks and abstracts. A commit that wrote them into their tables would write many hundreds of pages for a

@@ -1,6 +1,6 @@
-"""The data file and its memory map: opening it as large as the system allows, resizing, verification, copies. It is one
-LMDB environment. ``change`` is the number of a commit. Each of the two *meta pages* has the number and the tree roots
-of a commit. The *reader table* lists the open snapshots of all processes.
+"""The data file and its memory map: opening it as large as the system allows, resizing, verification, copies. It is an
+LMDB environment. ``change`` is the number of a commit. Each of the two *meta pages* has a commit's number and roots.
+The *reader table* lists the open snapshots of all processes.
 
 In: a store's directory, checked by ``location.py``. On disk: one LMDB 0.9 file, ``data.mdb``; its named databases are
 the tables. Out: LMDB transactions. A file that is not an LMDB file, belongs to another application, was truncated, or

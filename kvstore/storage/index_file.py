@@ -1,6 +1,6 @@
 """Index files: derived data next to ``data.mdb``, which can be deleted at any time. A file has a *head* (a map of
-metadata), named arrays, and perhaps *parts*: further files that the head lists. The head has a random *token*, which
-shows that the file belongs to this store. A *draft* is a file being built.
+metadata), named arrays, and perhaps *parts*: further files that the head lists. A random *token* in the head shows that
+the file belongs to this store. A *draft* is an unfinished file.
 
 In: a head (msgpack-able map) and named arrays. On disk: one file per index, ``KIND.index``, written under another name
 and renamed into place, so that it is complete or missing. Out: the head, and the arrays as views of the mapped file. A

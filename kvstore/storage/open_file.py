@@ -1,6 +1,6 @@
 """The open data file shared by all threads of a process: transactions, tables, and exclusive operations. The *gate*
 counts the open transactions of this process. The *map* is the file mapped into memory. A *handle* is LMDB's number of
-an open table. The *open lock* keeps other processes from replacing the file.
+an open table. The *open lock* prevents replacement of the file.
 
 In: a store's directory. Out: LMDB transactions, each with the handles of the tables it may use; a larger map; a
 compacted file. The map changes its size, and the file its path or its mode, only while no transaction of this process

@@ -1,6 +1,6 @@
 """The single order of results: by score, ties by document key and position in the document. A *sort key* is a pair of
-document key and chunk id; chunk ids ascend along the text of a document. Ids depend on the order of arrival, and
-otherwise decide nothing.
+document key and chunk id; chunk ids ascend along the text of a document. Ids of different documents are never compared,
+because they depend on the order of arrival.
 
 In: chunks with scores, in any order. Out: the best of them, best first. Answers are a function of documents and
 settings. Every truncation of a list of chunks therefore goes through :func:`best` or :func:`sort_chunks`, and every

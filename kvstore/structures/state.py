@@ -1,6 +1,6 @@
-"""The state of a store: everything it holds, in one view (a snapshot or a write transaction), for retrieval and the
-query language to read. It has one *part* per structure, such as the chunks or the forest: an object that reads the
-structure in this view. A part is created, and its module imported, on first use.
+"""The state of a store: everything in it, read through one view (a snapshot or a write transaction) for retrieval and
+the query language. It has one *part* per structure, such as the chunks or the forest: an object that reads the
+structure. A part is created, and its module imported, on first use.
 
 In: a view, and the store's fixed settings. Out: the parts, typed. A process that runs one query needs few of them.
 """

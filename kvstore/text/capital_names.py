@@ -1,6 +1,6 @@
 """Names by their capitals, in languages other than English. A *run* is adjacent capitalized words with the particles
 (*von*, *de*) between them. A *key* is a word in normal form (case-folded). A *title* (*Frau*, *Dr.*) precedes a name, a
-*determiner* (*der*) a common noun. German capitalizes every noun.
+*determiner* (*der*) a noun. German capitalizes every noun.
 
 In: the sentences of a document and its language, which has a ``questions/LANGUAGE.toml`` file. Out: the names in each
 sentence. In a language that capitalizes names alone, runs of capitalized words are names, and a word that opens a

@@ -1,6 +1,6 @@
 """Question words of languages other than English, from ``questions/LANGUAGE.toml`` (the *word file*). An
 *interrogative* (*how much*) or a *noun* (*telephone number*) shows the *kind* of answer, such as ``time``. The *form*
-of a kind is a pattern of answers. ``…`` in a phrase is a *gap* of other words.
+of a kind is a pattern of answers. A *gap* (``…``) in a phrase is other words.
 
 In: one file per language, named after its Snowball stemmer. Every value is a list of phrases, separated by commas;
 ``german.toml`` has comments. Out: :class:`QuestionVocabulary`. To add a language, copy a file, translate it, and add a
@@ -337,10 +337,15 @@ class _SplitPhrase(NamedTuple):
     kind: str
 
 
-def _count_phrase_words(words: str, has_spaces: bool) -> int:
-    """Return the number of words in a phrase, or of characters without spaces, with the longest of each choice."""
-    words = _CHOICE_PATTERN.sub(lambda choice: max(choice[1].split("/"), key=lambda option: len(option.split())), words)
-    return len(re.findall(r"\w+", words)) if has_spaces else len(words)
+def _measure_phrase(phrase: str, has_spaces: bool) -> int:
+    """Return the length of a phrase in words, or in characters if its language writes no spaces between words.
+
+    Each choice between options in the phrase counts as its longest option.
+    """
+    longest_phrase = _CHOICE_PATTERN.sub(
+        lambda choice: max(choice[1].split("/"), key=lambda option: len(option.split())), phrase
+    )
+    return len(re.findall(r"\w+", longest_phrase)) if has_spaces else len(longest_phrase)
 
 
 def _build_phrase_pattern(
@@ -361,7 +366,7 @@ def _build_phrase_pattern(
 
     def get_sort_key(phrase: _SplitPhrase) -> tuple[Any, ...]:
         """Return the key by which phrases are sorted. An hour or a deadline is more exact than a time."""
-        num_words = _count_phrase_words(phrase.words, has_spaces)
+        num_words = _measure_phrase(phrase.words, has_spaces)
         return (
             phrase.kind != "time of day",
             phrase.kind != "deadline",

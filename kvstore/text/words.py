@@ -1,6 +1,6 @@
 """Words of a text, and its *terms*: the stems of its words, which posting lists index. In a script without spaces, such
-as Chinese, terms are *bigrams* of characters, or words found by a *segmenter*. *Normal form* is case-folded, without
-accents. A *technical token* is an option, path or call (``--force``).
+as Chinese, terms are *bigrams* of characters, or words from a *segmenter*. *Normal form* is case-folded, without
+accents. A *technical token* is an option, path or call (``ls()``).
 
 In: any text. Out: words in normal form (letters, digits and underscores, see :mod:`.normalize`), and their stems. Every
 word of a name that occurs in a chunk is one of the chunk's terms.

@@ -103,7 +103,10 @@ class _Range(NamedTuple):
     label: str = ""
 
     def includes(self, quantity: Quantity) -> bool:
-        """True if the range includes a quantity with the same unit; it can include only a part of a month."""
+        """True if the range includes a quantity with the same unit, or a part of it (of a month: some of its days).
+
+        A range whose lower end is greater wraps around, as from November to February.
+        """
         is_above, is_below = self.lower <= quantity.last, quantity.value <= self.upper
         return (is_above or is_below) if self.lower > self.upper else (is_above and is_below)
 

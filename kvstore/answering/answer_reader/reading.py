@@ -146,12 +146,12 @@ class ReaderResult(NamedTuple):
 
     @property
     def needs_topic_excerpts(self) -> bool:
-        """True if the question asks for a topic, and no single snippet is a likely answer by the reader."""
+        """True if the question asks for a topic, and the reader considers no single snippet a likely answer."""
         return self.lacks_topic_opening and self.reader_logit < 0
 
     @property
     def reader_logit(self) -> float:
-        """The logit (log-odds) of the confidence in the likeliest answer, only by the answer reader (a network)."""
+        """The logit (log-odds) of the confidence in the likeliest answer, according to the answer reader alone."""
         return _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
 
     def compute_confidence_logit(

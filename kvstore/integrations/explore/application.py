@@ -223,9 +223,10 @@ def _build_variables(
 ) -> dict[str, Any]:
     """Return the template variables of a page, including its content.
 
-    ``name`` is the object in the URL of a named page. An error page has no ``session``.
+    ``name`` is the object in the URL of a named page. An error page has no ``session``. The templates build links to
+    other representations of the page with ``in_form``, and with other arguments with ``with_arguments``.
     """
-    # ``name`` and ``form`` belong to the object and its representation, and ``run`` to a single run of a statement.
+    # The links on the page repeat its arguments, except those that select the object, its representation or one run.
     arguments = [
         (argument, value)
         for argument, value in request.query_params.multi_items()
@@ -246,8 +247,8 @@ def _build_variables(
 
 @dataclass(frozen=True)
 class _PageUrls:
-    """The URLs of a page that shows the object ``name``: in other representations, and with other arguments. An error
-    page has no ``session``.
+    """Builds the URLs of a page that shows the object ``name``: in other representations, and with other ``arguments``.
+    An error page has no ``session``.
     """
 
     page: ExplorerPage

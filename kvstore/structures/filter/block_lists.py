@@ -1,6 +1,6 @@
-"""Block lists: ascending lists of numbers per entity, such as its addresses, in blocks that are cheap to change. A
-*block* is a record with up to 124 numbers of one list; its key is the entity and the first of these numbers. The entity
-filter stores long address lists this way, and the graph the chunks of an entity.
+"""Block lists: ascending lists of numbers per entity, in blocks that are cheap to change. A *block* is a record with up
+to 124 numbers of one list; its key is the entity and the first of these numbers. The entity filter stores long lists of
+addresses this way, and the graph the chunks of an entity.
 
 On disk: a table such as ``address_blocks``: entity (u32) and first number (u64), both big-endian → the numbers of the
 block, ascending, stored as differences and sealed. Blocks are records in LMDB's B+ tree, so one number among n is added

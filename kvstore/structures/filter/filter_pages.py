@@ -1,6 +1,6 @@
 """The pages of the entity filter in LMDB, read and verified for compiled code, and written by a write transaction.
 *Bucket pages* have the slots of names, *block-list pages* their addresses. *Directory* and *fork pages* lead from a
-hash to a bucket page. Stored lists have the free and the *roomy* pages.
+hash to a bucket page. Lists name the free and the *roomy* pages.
 
 On disk: ``bucket_pages`` and ``block_pages`` (u32 page number → page), and ``filter_directory``: the header under
 ``h``, directory pages under ``d`` + u32, fork pages under ``f`` + u32, and three lists of page numbers: free bucket

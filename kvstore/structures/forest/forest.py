@@ -1,6 +1,6 @@
 """The entity forest: named trees of entities, asserted as child–parent pairs (CFT-RAG §2). A *node* is an entity in a
 tree. Documents and the user *assert* edges. An asserted edge is *accepted*, or *refused* because it is redundant (a
-longer path exists) or cyclic (it closes a cycle with stronger edges).
+longer path exists) or cyclic (stronger edges close the cycle).
 
 In: edges between entities of one tree, each asserted by documents, by the user, or by both. On disk: ``trees`` (id →
 name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``

@@ -1,6 +1,6 @@
 """Index files bound to states, and the status of each index. The *content* of a file is the same for all states; a kind
 of index *binds* it to a state: it returns a reader that omits chunks missing in that state. The *epoch* counts the
-repairs that renumbered ids; a file of an earlier epoch is unusable.
+repairs that renumbered ids; each makes all older files unusable.
 
 In: a state of an open store, and a kind. Out: the index bound to that state. An unusable file is treated as missing,
 and SHOW INDEXES reports the reason.

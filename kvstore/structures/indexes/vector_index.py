@@ -1,6 +1,6 @@
 """The index of kind ``vectors``: HNSW graphs of the vectors of chunks, for dense search in large stores. A *segment* is
-one graph, stored as a *part* of the index file. A *row* is the quantized vector of a chunk. The *coverage* has (change,
-stop) pairs: all chunks with ids below stop at that change number.
+one graph, a *part* of the index file. A *row* is the quantized vector of a chunk. The *coverage* has (change, stop)
+pairs: all chunks with ids below stop at that change number.
 
 On disk: the segments, and their coverage (see :mod:`..vectors.vector_cache`). Each segment has its rows in order of the
 chunk ids, with links between near ones if there are many. New chunks become a segment, merged with the last segments

@@ -1,6 +1,6 @@
 """Dense search over the chunks of one state, with the ``vectors`` index or by comparing all. The index has *segments*:
-graphs of quantized vectors, which only propose candidates. Batches of vectors, as pairs (chunk ids, vectors), are
-cached for all states, so they can have chunks that this state lacks.
+graphs of quantized vectors, which only propose candidates. Batches of vectors, (chunk ids, vectors) pairs, are cached
+for all states, so they can have chunks that this state lacks.
 
 In: a state of the store (a snapshot or a write transaction) and a unit vector. In memory, shared by the threads of a
 process: vectors read before, and the index file while it has its name. Out: chunks of the state, best first, in the

@@ -323,6 +323,6 @@ def collect_mentioning_abstracts(
 
 
 def _add_headings(targets_by_entity: dict[int, RankedTargets], occurrences: Iterable[HeadingOccurrence]) -> None:
-    """Add the abstracts of titles and headings that mention an entity to the (abstract, rank) pairs of the entity."""
+    """Add the titles and headings that mention entities to ``targets_by_entity``, (abstract, rank) pairs by entity."""
     for entity, rank, abstract in occurrences:
         targets_by_entity.setdefault(entity, []).append((abstract, rank))

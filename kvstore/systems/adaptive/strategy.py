@@ -1,6 +1,6 @@
 """Strategy ``adaptive``: hybrid search plus a walk, in one score. The *walk* is personalized PageRank over chunks and
 entities, from the names in the question; its weight grows with what it can contribute. The *remainder* is the question
-without its names. A *spread* estimates a name's number of chunks.
+without its names. A *spread* is the estimated chunks of a name.
 
 The walk answers a question that mentions something rare and asks for a fact stated elsewhere. Hybrid search answers a
 question about the content of one chunk. Most questions do not show which kind they are, so a chunk's score is a sum:
@@ -183,8 +183,8 @@ def _select_start_names(
 
 class _WalkFactors(NamedTuple):
     """The quantities that determine the weight of the walk, and that EXPLAIN shows. ``name`` is the rarest name (None:
-    no suitable name); about ``name_chunks`` of ``total_chunks`` chunks are about it. ``num_words`` is the number of
-    informative words outside names, and ``remainder_fraction`` their share of the question.
+    none is suitable), in about ``name_chunks`` of ``total_chunks`` chunks. ``num_words`` is the number of informative
+    words outside names, ``remainder_fraction`` their share of the question.
 
     The share is weighted by rarity. ``is_comparison`` is true if the question compares names. ``coverage`` is the
     fraction of the question that the best chunk covers.

@@ -43,7 +43,7 @@ _EXACT_BELOW = 20_000
 class CommunityGraph:
     """The content of the index file: a search graph (C-HNSW) whose nodes are entities and communities. ``nodes`` are
     the ids of the entities (layer 0), then of the communities of each layer above. ``vectors`` searches their vectors.
-    ``change`` is the number of the commit from which the communities were built.
+    ``change`` is the number of the commit that the communities describe.
     """
 
     change: int

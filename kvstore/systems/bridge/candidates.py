@@ -69,8 +69,8 @@ class CandidatePool:
 
 class CandidateRequest(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention ``entities`` (the question's, rarest first), and below
-    their ancestors and descendants, up to ``depth`` levels away. Returns at most ``max_chunks`` chunks of documents in
-    ``allowed`` (None: all), with their cosines with the unit-length ``vector``.
+    abstracts up to ``depth`` levels above or below these. Returns at most ``max_chunks`` chunks of ``allowed``
+    documents (None: all), with their cosines with the unit-length ``vector``.
     """
 
     entities: Sequence[QuestionEntity]

@@ -41,8 +41,8 @@ class MemberArrays(NamedTuple):
 @dataclass(frozen=True)
 class CommunityTree:
     """The communities of an entity graph. ``partitions`` holds the community of each node at each level, coarsest
-    first, shape (levels, nodes). ``levels`` and ``parents`` have the level and the parent of each community. ``homes``
-    has the home of each chunk, and ``shares`` the fraction of its names' weight there.
+    first, shape (levels, nodes). ``levels`` and ``parents`` have the level and parent of each community, ``homes`` the
+    home of each chunk, and ``shares`` the fraction of its names' weight there.
 
     If a node has no new community at a level, the community of the coarser level is repeated; a node in no community
     has :data:`NO_COMMUNITY`. ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.

@@ -45,8 +45,8 @@ _CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 @dataclass(frozen=True)
 class EntityGraph:
     """Entities and the chunks that mention them. Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]`` with
-    ``mention_bits[i]``; chunks and nodes are indexes, and mentions are sorted by chunk and then node. ``entities``
-    (ids) are the nodes, ``keys`` their normal forms, and ``chunks`` the ids of the chunks.
+    ``mention_bits[i]``; chunks and nodes are indexes, and mentions are sorted by chunk, then node. ``entities`` (ids)
+    are the nodes, ``keys`` their normal forms, and ``chunks`` the chunk ids.
 
     ``documents`` is the document of each chunk, numbered in order of keys. ``edges`` has an edge if it is among the
     strongest of either end.

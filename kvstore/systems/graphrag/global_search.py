@@ -249,7 +249,7 @@ def _select_levels(scoring: _CommunityScoring, levels: int) -> tuple[list[Scored
 def _build_reports(query: Query, groups: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
     """Return a report on each selected group of chunks as a hit, in order; groups without a report are omitted.
 
-    A group is a community, or the chunks in no community, which ``scoring`` has. If the query limits the tokens, each
+    A group is a community, or all chunks in no community (listed in ``scoring``). If the query limits the tokens, each
     report has as many sentences as fit its share. Together they contain most of the content of the group's chunks.
     """
     if query.within is not None:

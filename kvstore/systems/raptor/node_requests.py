@@ -186,7 +186,7 @@ class _NodeReader:
 
     @property
     def _bound_topics(self) -> Topics:
-        """The topics of the store; only for code that handles a topic, so they exist."""
+        """The topics of the store, which exist if any node is a topic."""
         assert self._topics is not None, "a node is a topic only if there are topics"
         return self._topics
 

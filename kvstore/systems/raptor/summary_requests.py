@@ -88,8 +88,8 @@ class TopicCandidates(NamedTuple):
 
 class TopicSentencesRequest(ReadRequest[TopicCandidates | None]):
     """A request for the sentences of all documents with the topics of each; None if there are no topics. If the
-    documents have more than ``max_bytes``, the sentences come from the summaries of at most ``max_topics`` topics. At
-    most ``max_newer_chunks`` chunks that were added after the topics were built are read too.
+    documents have more than ``max_bytes``, the summaries of at most ``max_topics`` topics are read instead, and at most
+    ``max_newer_chunks`` chunks that were added after the topics were built.
     """
 
     max_bytes: int

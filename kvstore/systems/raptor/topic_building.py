@@ -108,9 +108,9 @@ class _Groups:
 
 
 class _TopicLevel:
-    """The topics of a level, each of which groups items. ``labels`` hold the topic of each item, and ``item_indexes``
-    the items of each topic. ``members`` holds the child topics of each topic (at the finest level, its items), and
-    ``parents`` its parent (None at the coarsest level), as indexes within their levels.
+    """The topics of a level, each a group of items. ``labels`` hold the topic of each item, and ``item_indexes`` the
+    items of each topic. ``members`` holds the child topics of each topic (at the finest level, its items), and
+    ``parents`` its parent (None at the coarsest level), as indexes in their levels.
 
     The items are chunks or, in the tree of related content, leaves. ``first_id`` is the id of the first topic.
     """

@@ -71,10 +71,9 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """Two trees of topics in parallel arrays: of similar content (chunks), then of related content (sentences).
-    ``levels``, ``parents`` (:data:`ROOT`: none) and ``sizes`` (numbers of chunks) have an element for each topic. The
-    first ``similar_count`` topics are the tree of similar content. Methods with ``in_related_tree`` read the tree of
-    related content if it is True, else that of similar content.
+    """Two trees of topics in parallel arrays by topic: the first ``similar_count`` are the tree of similar content
+    (chunks), the others of related content (sentences). ``sizes`` are numbers of chunks; a topic without parent has the
+    parent :data:`ROOT`. ``in_related_tree`` selects the tree that is read.
     """
 
     def __init__(
