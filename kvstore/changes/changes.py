@@ -93,9 +93,9 @@ class Changes:
     def apply(self, pending: PendingChanges, *, expect_more: bool = False) -> None:
         """Write pending changes: delete and replace documents and facts, store new ones, and change metadata.
 
-        ``expect_more``: the caller is about to apply further batches. As long as the batches of an empty store only add
-        documents, linking them to names then waits for :meth:`write_back`: with all names known, each text is searched
-        for names only once.
+        With ``expect_more``, the caller is about to apply further batches. In an empty store, batches that only add
+        documents are then linked by :meth:`write_back`: with all names known, each text is searched for names only
+        once.
         """
         can_defer_linking = self._can_defer_linking_of(pending)
         if not can_defer_linking:

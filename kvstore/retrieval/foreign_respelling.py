@@ -78,7 +78,7 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
 
     ``language`` is the question's language, and ``stem`` the stemming function for it. Function words and words without
     a replacement are omitted. Other forms are preferred, then the parts of a compound, and then corrections. A word
-    with a capital letter is only corrected, if it is a long German noun; the correction has a capital too.
+    with a capital letter is replaced only if it is a long German noun, and only by a correction with a capital.
     """
     function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
     folded_words = {

@@ -307,7 +307,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             if change:
                 changes_by_entity.setdefault(entity, {})[other_entity, kind] = change
         has_links = self._flush_links(changes_by_entity) if changes_by_entity else {}
-        linked_entities = list(has_links)  # in the first batch, also if their edges change in a later one
+        linked_entities = list(has_links)  # all in the first batch, even if their edges change in a later batch
         while linked_entities or len(self._edge_changes):
             edge_changes = self._edge_changes.take(_ENTITIES_PER_BATCH)
             entities = sorted(edge_changes.keys() | linked_entities)
@@ -319,7 +319,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
                 if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
                     degrees[entity] |= LINKED_FLAG
-            # A replaced document changes no degree of the entities that both its versions mention in several chunks.
+            # Many degrees do not change, such as those of frequent entities in both versions of a replaced document.
             self._flush_degrees({entity: degree for entity, degree in degrees.items() if degree != old_degrees[entity]})
         self._link_changes.clear()
 

@@ -43,7 +43,7 @@ _NO_PAIRS = _SynonymPairs(np.empty(0, np.uint32), np.empty(0, np.uint32), np.emp
 
 
 class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
-    """Names of entities that mean nearly the same."""
+    """The index of names of entities with nearly the same meaning."""
 
     name = "synonyms"
     description = "vectors of the names of entities, and the pairs of names with nearly the same meaning"

@@ -89,8 +89,8 @@ class ArchragStrategy:
             ]
             reports = select_reports(query, candidates, report_share)
             step.count = len(reports)
-        # The chunks get the hits and tokens that the reports leave, which is a query with lower limits. ``communities``
-        # has the community of each hit that is a report, None for a chunk.
+        # Chunks are searched with the limits (hits and tokens) that the reports leave. ``communities`` has the
+        # community of each hit that is a report, None for a chunk.
         evidence, communities = insert_reports(
             query, report_share, reports, lambda limited_query: self._rank_chunks(limited_query, search)
         )

@@ -178,7 +178,7 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
     """Yield the id and the report of every community, children before their parents.
 
     As in GraphRAG (section 3.1.4), the report of a parent is made from the reports of its children and from its own
-    chunks; no model writes it, but sentences are selected.
+    chunks. Unlike there, no model writes it: its sentences are selected.
     """
     reader = _ChunkReader(state, tree)
     members_by_community = _list_top_members(tree)
@@ -187,7 +187,7 @@ def iter_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Commu
     assertions = _find_assertions(state, reader)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):  # a child has a greater number than its parent
-        # Select the report from those of the children, which are in the material already, and from the own chunks.
+        # The material already has the reports of the children. Add the sentences of the community's own chunks.
         material = materials.pop(community, _ReportMaterial())
         chunk_indexes = chunks_by_community.get(community, [])
         own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]

@@ -92,7 +92,7 @@ class DriftStrategy:
         ranking = append_tails(_fuse_rounds(query, rounds), nearest_chunks, top=query.reach)
         report_candidates = [ReportCandidate(community.community, path="primer") for community in primer]
         reports = select_reports(query, report_candidates, _REPORT_SHARE)
-        # The chunks get the hits and tokens that the reports leave, which is a query with lower limits.
+        # Chunks are returned within the limits (hits and tokens) that the reports leave.
         evidence, _ = insert_reports(
             query,
             _REPORT_SHARE,
