@@ -122,7 +122,7 @@ class LocalStrategy:
             ranking = append_tails(ranking, nearest_chunks, top=query.reach)
             step.detail, step.count = "by the entities they mention, cosine and words", len(ranking)
         share = option(query, self, "reports")
-        # The chunks get the hits and tokens that the reports leave, which is a query with lower limits.
+        # Chunks are searched within the limits (hits and tokens) that the reports leave.
         evidence, _ = insert_reports(
             query,
             share,
