@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, dataclass_transform
+from typing import Any, ClassVar, Literal, dataclass_transform
 
 from ..registry.sql_table import SqlValue
 from ..sql.literals import Value, format_identifier, format_literal, quote_name
@@ -32,17 +32,45 @@ def _format_options(options: Mapping[str, Value]) -> str:
     return f" WITH ({pairs})" if options else ""
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Statement:
-    """A statement; ``str`` returns its text. A subclass is a dataclass of the values of its clauses.
+class _TemplateValue:
+    """A value of a statement in its template. ``{field}`` is its literal, or the clause WITH for options.
 
-    Only mypy rejects assignments to the fields. Creating a frozen class takes twice as long, and the first statement of
-    a process creates all of these classes.
+    ``{field:name}`` is an identifier, ``{field:text}`` is text of the language, and ``{field: IN TREE}`` is a clause
+    after a space, which the value None omits.
     """
 
-    def __init_subclass__(cls) -> None:
+    def __init__(self, value: Any) -> None:
+        """Wrap the value of a field."""
+        self._value = value
+
+    def __format__(self, form: str) -> str:
+        """Return the text of the value in the ``form`` that the template selects."""
+        if form in ("name", "text"):
+            return format_identifier(self._value) if form == "name" else str(self._value)
+        if isinstance(self._value, Mapping):
+            return _format_options(self._value)
+        return _format_clauses((form.strip(), self._value)) if form else format_literal(self._value)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Statement:
+    """A statement; ``str`` returns its text, without clauses that have no value.
+
+    A subclass is a dataclass of the values of its clauses. It has a template of its text, or its own ``__str__``. Only
+    mypy rejects assignments to the fields. Creating a frozen class takes twice as long, and the first statement of a
+    process creates all of these classes.
+    """
+
+    _template: ClassVar[str]
+
+    def __init_subclass__(cls, template: str = "") -> None:
         """Make the subclass a dataclass, so that no subclass needs a decorator."""
         dataclass(cls)
+        cls._template = template
+
+    def __str__(self) -> str:
+        """Return the text of the statement, from its template."""
+        return self._template.format_map({name: _TemplateValue(value) for name, value in vars(self).items()})
 
 
 class Lookup(Statement):
@@ -50,7 +78,6 @@ class Lookup(Statement):
     limit: int | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement."""
         return "LOOKUP " + ", ".join(map(format_literal, self.entities)) + _format_clauses(("LIMIT", self.limit))
 
 
@@ -64,7 +91,6 @@ class Expand(Statement):
     limit: int | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         entity = "" if self.entity is None else " " + format_literal(self.entity)
         clauses = _format_clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
         return f"EXPAND{entity} {self.direction.upper()}{clauses}"
@@ -77,7 +103,6 @@ class ExpandIndex(Statement):
     depth: int | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         # An index with the name of a clause of EXPAND is quoted.
         is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
         kind = format_identifier(self.kind) if is_bare else quote_name(self.kind)
@@ -91,7 +116,6 @@ class Search(Statement):
     top: int | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         clauses = _format_retrieval_clauses(using=self.using, top=self.top, where=self.where)
         return f"SEARCH {format_literal(self.text)}{clauses}"
 
@@ -112,7 +136,6 @@ class Retrieve(Statement):
     as_segments: bool = False
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         questions = self.question if isinstance(self.question, tuple) else (self.question,)
         text = ", ".join(map(format_literal, questions))
         return f"RETRIEVE {text if isinstance(self.question, str) else f'({text})'}" + _format_retrieval_clauses(
@@ -135,7 +158,6 @@ class Ask(Statement):
     words: int | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         clauses = _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
@@ -166,7 +188,6 @@ class Ingest(Statement):
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         format_clause = "" if self.format is None else f" AS {format_identifier(self.format)}"
         return f"INGEST {format_literal(self.path)}{format_clause}{_format_options(self.options)}"
 
@@ -185,7 +206,6 @@ class Extract(Statement):
     model: str | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         text = f"EXTRACT {format_identifier(self.kind)}{_format_clauses(('SHARE', self.share))}"
         text += "" if self.within is None else f" WITHIN {self.within} TOKENS"
         text += "" if self.by is None else f" BY {format_identifier(self.by)}"
@@ -205,7 +225,6 @@ class InsertDocument(Statement):
     whole: bool = False
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         format_clause = "" if self.format is None else f" AS {self.format}"
         source_and_title = _format_clauses(("SOURCE", self.source), ("TITLE", self.title))
         meta = _format_clauses(("META", self.meta))
@@ -223,109 +242,62 @@ class UpdateDocument(Statement):
     meta: str | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         changes = (("TEXT", self.text), ("TITLE", self.title), ("META", self.meta))
         assignments = ", ".join(f"{column} = {format_literal(value)}" for column, value in changes if value is not None)
         return f"UPDATE DOCUMENT {format_literal(self.key)} SET {assignments}"
 
 
-class UpdateDocuments(Statement):
+class UpdateDocuments(Statement, template="UPDATE documents SET {assignments:text}"):
     """UPDATE documents; ``assignments`` is the text after SET, with the condition."""
 
     assignments: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"UPDATE documents SET {self.assignments}"
 
-
-class DeleteDocument(Statement):
+class DeleteDocument(Statement, template="DELETE DOCUMENT {key}"):
     key: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"DELETE DOCUMENT {format_literal(self.key)}"
 
-
-class DeleteDocuments(Statement):
+class DeleteDocuments(Statement, template="DELETE FROM documents WHERE {where:text}"):
     where: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"DELETE FROM documents WHERE {self.where}"
 
-
-class InsertEdge(Statement):
+class InsertEdge(Statement, template="INSERT EDGE {child} UNDER {parent}{tree: IN TREE}"):
     child: str
     parent: str
     tree: str | None = None
 
-    def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
-        tree = _format_clauses(("IN TREE", self.tree))
-        return f"INSERT EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}{tree}"
 
-
-class DeleteEdge(Statement):
+class DeleteEdge(Statement, template="DELETE EDGE {child} UNDER {parent}{tree: IN TREE}"):
     child: str
     parent: str
     tree: str | None = None
 
-    def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
-        tree = _format_clauses(("IN TREE", self.tree))
-        return f"DELETE EDGE {format_literal(self.child)} UNDER {format_literal(self.parent)}{tree}"
 
-
-class MergeEntity(Statement):
+class MergeEntity(Statement, template="MERGE ENTITY {name} INTO {into}"):
     name: str
     into: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"MERGE ENTITY {format_literal(self.name)} INTO {format_literal(self.into)}"
 
-
-class UnmergeEntity(Statement):
+class UnmergeEntity(Statement, template="UNMERGE ENTITY {name}"):
     name: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"UNMERGE ENTITY {format_literal(self.name)}"
 
-
-class CreateAlias(Statement):
+class CreateAlias(Statement, template="ALIAS {name} FOR {entity}"):
     name: str
     entity: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"ALIAS {format_literal(self.name)} FOR {format_literal(self.entity)}"
 
-
-class DropAlias(Statement):
+class DropAlias(Statement, template="DROP ALIAS {name}"):
     name: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"DROP ALIAS {format_literal(self.name)}"
 
-
-class CreateIndex(Statement):
+class CreateIndex(Statement, template="CREATE INDEX {kind:name}{options}"):
     kind: str
     options: Mapping[str, Value] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"CREATE INDEX {format_identifier(self.kind)}{_format_options(self.options)}"
 
-
-class DropIndex(Statement):
+class DropIndex(Statement, template="DROP INDEX {kind:name}"):
     kind: str
-
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"DROP INDEX {format_identifier(self.kind)}"
 
 
 class Refresh(Statement):
@@ -339,46 +311,34 @@ class Refresh(Statement):
     within: int | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         index = "" if self.index is None else f" INDEX {format_identifier(self.index)}"
         tokens = "" if self.within is None else f" WITHIN {self.within} TOKENS"
         return f"REFRESH{index}{_format_clauses(('MODEL', self.model))}{tokens}"
 
 
-class Begin(Statement):
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return "BEGIN"
+class Begin(Statement, template="BEGIN"):
+    pass
 
 
-class Commit(Statement):
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return "COMMIT"
+class Commit(Statement, template="COMMIT"):
+    pass
 
 
-class Rollback(Statement):
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return "ROLLBACK"
+class Rollback(Statement, template="ROLLBACK"):
+    pass
 
 
-class Select(Statement):
+class Select(Statement, template="{text:text}"):
     """A query for SQLite, as the user typed it, with the values of its parameters."""
 
     text: str
     parameters: Sequence[SqlValue] | Mapping[str, SqlValue] = ()
-
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return self.text
 
 
 class Show(Statement):
     subject: Subject
 
     def __str__(self) -> str:
-        """Return the text of the statement."""
         return f"SHOW {self.subject.upper()}"
 
 
@@ -391,28 +351,16 @@ class DescribeTable(Statement):
         return f"DESCRIBE {format_identifier(self.table) if is_bare else quote_name(self.table)}"
 
 
-class DescribeDocument(Statement):
+class DescribeDocument(Statement, template="DESCRIBE DOCUMENT {key}"):
     key: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"DESCRIBE DOCUMENT {format_literal(self.key)}"
 
-
-class DescribeEntity(Statement):
+class DescribeEntity(Statement, template="DESCRIBE ENTITY {name}"):
     name: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"DESCRIBE ENTITY {format_literal(self.name)}"
 
-
-class DescribeStrategy(Statement):
+class DescribeStrategy(Statement, template="DESCRIBE STRATEGY {strategy:name}"):
     strategy: str
-
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"DESCRIBE STRATEGY {format_identifier(self.strategy)}"
 
 
 class DescribeItem(Statement):
@@ -430,22 +378,15 @@ class Check(Statement):
     repair: bool = False
 
     def __str__(self) -> str:
-        """Return the text of the statement."""
         return "CHECK REPAIR" if self.repair else "CHECK"
 
 
-class Compact(Statement):
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return "COMPACT"
+class Compact(Statement, template="COMPACT"):
+    pass
 
 
-class Backup(Statement):
+class Backup(Statement, template="BACKUP TO {path}"):
     path: str
-
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"BACKUP TO {format_literal(self.path)}"
 
 
 class Export(Statement):
@@ -455,37 +396,24 @@ class Export(Statement):
     table: str | None = None
 
     def __str__(self) -> str:
-        """Return the text of the statement; clauses without a value are omitted."""
         table = "" if self.table is None else f" TABLE {format_identifier(self.table)}"
         return f"EXPORT TO {format_literal(self.path)}{table}"
 
 
-class Copy(Statement):
+class Copy(Statement, template="COPY ({statement:text}) TO {path}"):
     """COPY of the rows of a reading statement to a file."""
 
     statement: Statement
     path: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"COPY ({self.statement}) TO {format_literal(self.path)}"
 
-
-class Import(Statement):
+class Import(Statement, template="IMPORT FROM {path}"):
     path: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"IMPORT FROM {format_literal(self.path)}"
 
-
-class SetSetting(Statement):
+class SetSetting(Statement, template="SET {name:name} = {value}"):
     name: str
     value: Value
-
-    def __str__(self) -> str:
-        """Return the text of the statement."""
-        return f"SET {format_identifier(self.name)} = {format_literal(self.value)}"
 
 
 class Explain(Statement):
@@ -496,5 +424,4 @@ class Explain(Statement):
     as_svg: bool = False
 
     def __str__(self) -> str:
-        """Return the text of the statement."""
         return f"EXPLAIN {'ANALYZE ' if self.analyze else ''}{self.statement}{' AS SVG' if self.as_svg else ''}"
