@@ -435,13 +435,13 @@ class ScoredPassages:
 
     @cached_property
     def first_paragraph(self) -> str:
-        """The excerpt that an answer by rules begins with, as displayed; empty if there is no text to quote."""
+        """The first excerpt of the answer that rules select, as displayed; empty if there is no text to quote."""
         excerpts = self._displayed_excerpts[:1]
         return render_excerpts(self.passages, excerpts, self.scorer)[0] if excerpts else ""
 
     @cached_property
     def first_passage_text(self) -> str:
-        """The text of the passage that an answer by rules begins with, with its file name, title and headings."""
+        """The text of the passage of the first excerpt, with its file name, title and headings."""
         if not self._displayed_excerpts:
             return ""
         passage = self.passages[self._displayed_excerpts[0].passage_index]
@@ -463,12 +463,12 @@ class ScoredPassages:
 
     @cached_property
     def excerpts(self) -> list[Excerpt]:
-        """The excerpts of an answer by rules of the default length, best first."""
+        """The excerpts that rules select for an answer of the default length, best first."""
         return select_excerpts(self.passages, self.snippet_scores.scores)
 
     @cached_property
     def _displayed_excerpts(self) -> list[Excerpt]:
-        """The excerpts of an answer by rules of the default length, in the order in which they are displayed."""
+        """The same ``excerpts`` in the order in which an answer displays them."""
         return put_best_first(self.passages, self.excerpts, self.snippet_scores.scores)
 
 

@@ -259,16 +259,17 @@ def _narrow_section(
     text = state.documents.read_text_slice(section.record.id, section.start, section.end)
     start, end = len(text.encode()[: section.text_start - section.start].decode()), len(text)
     for item in items:
-        label = re.compile(ITEM_SOURCE.format(item), re.IGNORECASE | re.MULTILINE)
-        match = label.search(text, start, end)
+        label_pattern = re.compile(ITEM_SOURCE.format(item), re.IGNORECASE | re.MULTILINE)
+        match = label_pattern.search(text, start, end)
         if match is None and (must_exist or _has_items(text[start:end], item)):
             return None
         if match is None:
             break
-        next_label = re.compile(
-            rf"^[ \t]{{0,{len(match[1])}}}(?:[-*+][ \t]+)?(?:\(?\w{{1,4}}[.)]|\d+(?:\.\d+)+)[ \t]", re.MULTILINE
+        max_indentation = len(match["indentation"])
+        next_label_pattern = re.compile(
+            rf"^[ \t]{{0,{max_indentation}}}(?:[-*+][ \t]+)?(?:\(?\w{{1,4}}[.)]|\d+(?:\.\d+)+)[ \t]", re.MULTILINE
         )
-        next_match = next_label.search(text, match.end(), end)
+        next_match = next_label_pattern.search(text, match.end(), end)
         start, end = match.start(), end if next_match is None else next_match.start()
     start_byte = section.start + len(text[:start].encode())
     end_byte = section.start + len(text[:end].encode())

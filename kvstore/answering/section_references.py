@@ -89,8 +89,8 @@ _PHRASE_PATTERN = compile_lazily(
 #: A Roman number below 40: its tens and its units.
 _ROMAN_PATTERN = compile_lazily(r"(?=.)(x{0,3})(i{1,3}|iv|vi{0,3}|ix|)")
 _ITEM_LABEL_PATTERN = compile_lazily(rf"\(([a-z\d]{{1,4}})\)|\b{_LABELED_ITEM}\s*(\d+|[a-z])(?!\w)", re.IGNORECASE)
-#: The source of a pattern of an item with a label at the start of a line; its group is the indentation.
-ITEM_SOURCE = r"^([ \t]*)(?:[-*+][ \t]+)?\(?{}[.)][ \t]"
+#: The source of a pattern of an item with a label at the start of a line.
+ITEM_SOURCE = r"^(?P<indentation>[ \t]*)(?:[-*+][ \t]+)?\(?{}[.)][ \t]"
 #: The label at the start of a heading.
 LABEL_PATTERN = compile_lazily(
     rf"[^\w§]{{0,3}}(?:(?P<word>{_SECTION_WORDS}|§)(?:\.?\s+|(?<=§)\s*))?(?P<number>{_NUMBER})(?!\w|\.\d)",

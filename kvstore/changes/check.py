@@ -78,8 +78,8 @@ class _Checker:
         self._state = state
         #: The number of documents by the language that decides their stems.
         self._languages: Counter[str] = Counter()
-        #: The sizes of documents' texts, and which documents can be read.
-        self._sizes: dict[int, int] = {}
+        #: The size of the text of each document, by its id, and the ids of the documents that can be read.
+        self._size_by_document: dict[int, int] = {}
         self._readable_documents: list[int] = []
         #: The lowest id that the next group of chunks can have: above the groups of all documents.
         self._min_next_group = 0
@@ -106,7 +106,7 @@ class _Checker:
             self._check_chunk_vectors,
             self._check_documents,
             self._check_orphans,
-            lambda: check_derived(self._state, self._sizes),
+            lambda: check_derived(self._state, self._size_by_document),
             self._check_forest,
             *(partial(self._check_facts, fact) for fact in list_stated_fact_kinds()),
             lambda: self._state.aliases.check(self._state.entities.find_id),
@@ -136,11 +136,11 @@ class _Checker:
         Collects the sizes of the texts, and the lowest id that the next group of chunks can have.
         """
         for record in self._state.documents.scan():
-            self._sizes[record.id] = record.size
+            self._size_by_document[record.id] = record.size
             self._min_next_group = max(self._min_next_group, record.first_group + len(record.groups))
             if self._state.documents.find_id(record.key) != record.id:
                 yield f"document {record.id}: the table of keys does not find it by its key {record.key!r}"
-        if len(self._sizes) != self._state.lmdb.count(tables.DOCUMENT_KEYS):
+        if len(self._size_by_document) != self._state.lmdb.count(tables.DOCUMENT_KEYS):
             yield "the table of document keys has keys of documents that are not stored"
 
     def _check_postings(self) -> Iterator[str]:
@@ -191,7 +191,7 @@ class _Checker:
 
     def _check_documents(self) -> Iterator[str]:
         """Yield a sentence for each fault of the documents, and collect the ids of readable documents."""
-        for record in map(self._state.documents.get, self._sizes):
+        for record in map(self._state.documents.get, self._size_by_document):
             try:
                 yield from self._check_document(record)
                 self._readable_documents.append(record.id)
@@ -349,7 +349,7 @@ class _Checker:
         The check of each document has reset the checksums of its chunks' postings and vectors to 0, so a nonzero
         checksum belongs to no document.
         """
-        documents = self._sizes  # the ids of all documents are its keys
+        documents = self._size_by_document  # the ids of all documents are its keys
         for chunk in self._posting_checksums.iter_nonzero():
             yield f"postings exist for chunk {chunk}, which no document owns"
         for chunk in self._vector_checksums.iter_nonzero():
@@ -373,7 +373,7 @@ class _Checker:
         if isinstance(fact, DocumentFact):  # its records are keyed by the id of the document
             for row_key, _ in self._state.lmdb.scan(fact.row_table):
                 document = U64.unpack(row_key)[0]
-                if document not in self._sizes:
+                if document not in self._size_by_document:
                     yield f"{fact.plural} are stored for document {document}, which does not exist"
         for key, value in fact.scan(self._state):
             for spelling, kind in fact.list_introductions(value):
@@ -403,7 +403,7 @@ class _Checker:
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():
             self._address_checksums.add(node_record.entity, (addresses.make_address(addresses.NODE_RANK, node),))
-        yield from check_forest(self._state, self._sizes)
+        yield from check_forest(self._state, self._size_by_document)
 
     def _check_entities(self) -> Iterator[str]:
         """Yield a sentence for each entity that differs from the indexes of names or from what earlier checks counted.
@@ -480,5 +480,7 @@ class _Checker:
                 yield f"the store has {self._totals[name]} {name}, but its counter has {getattr(counters, name)}"
         if counters.languages != self._languages:
             yield f"the documents have the languages {dict(self._languages)}, but the counter has {counters.languages}"
-        if counters.next_group < self._min_next_group or counters.next_document <= max(self._sizes, default=0):
+        if counters.next_group < self._min_next_group or counters.next_document <= max(
+            self._size_by_document, default=0
+        ):
             yield f"the next ids are in use already: chunks have ids up to {GROUP_SIZE * self._min_next_group}"

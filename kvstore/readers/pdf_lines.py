@@ -211,7 +211,8 @@ class _LineCollector:
     def _record_spaces(self, y: float, size: float) -> None:
         """Record in ``_separation`` that pypdf reported only spaces, at the height ``y`` in the font size ``size``.
 
-        Spaces that are not just below the open line are distant: the line end after them is no blank line below it.
+        Spaces elsewhere on the page than just below the open line are *distant*: a line end after them does not count
+        as a blank line.
         """
         is_distant = self._separation.has_distant_space or not self._is_below(y, size)
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)

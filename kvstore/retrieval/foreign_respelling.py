@@ -94,7 +94,7 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
         corrections = _list_corrections(folded, stem)
         if not word.islower():
             correction = _find_most_frequent(
-                [noun for noun in corrections if _is_likely_noun(folded, noun, stem)], state, stem
+                [noun for noun in corrections if _is_likely_same_noun(folded, noun, stem)], state, stem
             )
             if correction is not None:
                 replacements[word] = correction.capitalize()
@@ -118,11 +118,11 @@ def _is_long_noun(word: str, language: str) -> bool:
     return capitalizes_nouns(language) and len(word) >= _MIN_CORRECTED and word[0].isupper() and word[1:].islower()
 
 
-def _is_likely_noun(noun: str, correction: str, stem: Callable[[str], str]) -> bool:
-    """True if a correction of a German noun is likely the same noun. Its stem must be long.
+def _is_likely_same_noun(noun: str, correction: str, stem: Callable[[str], str]) -> bool:
+    """True if a misspelled German noun and its ``correction``, which must have a long stem, are likely the same noun.
 
-    A noun with another letter is often another noun (*Abrechnung*, *Anrechnung*) or a name. A letter between its stem
-    and its ending makes another form (*Förderung*, *fördert*).
+    If one letter differs, the correction is often another noun (*Abrechnung*, *Anrechnung*) or a name. If it has a
+    letter between the stem and the ending of ``noun``, it is another form (*Förderung*, *fördert*).
     """
     noun_stem = stem(noun)
     has_other_letter = len(noun) == len(correction) and sorted(noun) != sorted(correction)
