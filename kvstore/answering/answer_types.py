@@ -329,11 +329,11 @@ def find_missing_answer_type(
     names: Iterable[QuestionName],
     is_english: bool,
 ) -> str:
-    """Return what a question asks for, such as ``telephone number``, if no relevant passage has text of this form.
+    """Return the type that a question asks for, such as ``telephone number``, if no relevant passage has such a text.
 
     Otherwise, or if answers of the type have no recognizable form, return an empty string. ``texts`` are the texts of
-    the passages without their file names, and ``names`` the names in the question. ``coverages`` are the fraction of
-    its terms that each passage has. In English, all passages are relevant, because the answer reader (a neural network)
+    the passages without their file names, and ``names`` the names in the question. ``coverages`` has the fraction of
+    the question's terms in each passage. In English, all passages are relevant, because the answer reader (a network)
     judges what a number is about. In other languages, the passages with all names are relevant, or all passages if none
     has them. For money and weights, they are the passages with enough terms instead.
     """

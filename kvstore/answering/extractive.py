@@ -163,7 +163,7 @@ class SnippetScorer:
         snippets, which are chosen without embeddings. The sender and the date of a mail are then omitted if the
         question cannot ask for them, unless there is nothing else.
         """
-        snippet_terms = {  # a row about the question's thing is the right one even if it has no value for it
+        snippet_terms = {  # a row about the thing in the question counts even if its cell for the answer is empty
             SnippetPosition(passage_index, index): self.list_question_terms(
                 f"{snippet.scored_text} {snippet.empty_columns}"
             )
@@ -261,7 +261,7 @@ class _SnippetFeatures:
     def __init__(
         self, scorer: SnippetScorer, passages: Sequence[Passage], snippet_terms: Mapping[SnippetPosition, set[str]]
     ) -> None:
-        """Compute what depends on the question or passages only, such as the type of answer that the question asks for.
+        """Compute the values that all snippets share, such as the type of answer that the question asks for.
 
         ``snippet_terms`` has the question's terms (stems) in each snippet, by position.
         """

@@ -158,18 +158,18 @@ def _find_in_document(document: _LabeledDocument, reference: SectionReference) -
     if is_step:
         headed_sections = [section for section in headed_sections if section.word in STEP_WORDS]
 
-    def is_right(section: NumberedSection) -> bool:
+    def matches_reference(section: NumberedSection) -> bool:
         """True if a section has the number of the reference or, without a number, the topic in its heading."""
         if reference.number:
             return can_be_label(reference, section.number, section.word)
         return bool(topic) and topic <= _list_title_stems(section, query)
 
-    sections = list(filter(is_right, headed_sections))
+    sections = list(filter(matches_reference, headed_sections))
     if reference.word in _ITEM_WORDS and not (is_step and sections):
         item = _find_item(document, reference, topic)
         if item is not None or is_step:
             return item
-    sections = sections or list(filter(is_right, document.line_sections))
+    sections = sections or list(filter(matches_reference, document.line_sections))
     # If several match, one with the same word, such as "Chapter", is preferred, then the one whose heading has the
     # fewest words besides the topic, then the highest and longest one: a table of contents has the labels, too.
     section = min(

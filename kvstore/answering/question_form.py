@@ -284,7 +284,7 @@ def _find_predicate(question: str) -> str:
 
 
 def _find_referent(pronoun: str, subject: str, person: str) -> str:
-    """Return what a pronoun in a later part of a question refers to; an empty string if this is unknown.
+    """Return the words that a pronoun in a later part of a question refers to; an empty string if they are unknown.
 
     ``subject`` is the subject of the first part, and ``person`` the person who answers it; both can be empty.
 

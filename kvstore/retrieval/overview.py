@@ -162,7 +162,7 @@ def is_overview_question(question: str, likely_language: str | None = None) -> b
 
 
 def parse_summary_request(question: str, likely_language: str | None = None) -> SummaryRequest | None:
-    """Return what a question asks to summarize ("Summarize the travel policy"); None if it asks for no summary.
+    """Parse a question that asks for a summary ("Summarize the travel policy"); return None for any other question.
 
     ``likely_language`` is the question's language if its words do not show one.
     """
@@ -178,7 +178,7 @@ def parse_summary_request(question: str, likely_language: str | None = None) -> 
 
 
 def _parse_english_request(question: str) -> SummaryRequest | None:
-    """Return what an English question asks to summarize; None if it does not ask for a summary."""
+    """Parse an English question that asks for a summary; return None for any other question."""
     if _TLDR_PATTERN.search(question) or _STORE_PATTERN.match(question):
         return _build_summary_request((), covers_all=True)
     words = [word for word in segment_words(question) if word not in FUNCTION_WORDS]

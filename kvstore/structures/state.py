@@ -114,7 +114,7 @@ class State(ClosedOnExit):
             state.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return what ``part``, a structure such as the passage graph or an index, reads from this state.
+        """Return the reader of ``part`` in this state; a part is a structure such as the passage graph, or an index.
 
         The result is an object with the structure's own reading methods, or None if the structure is not stored. It is
         cached unless it is None.

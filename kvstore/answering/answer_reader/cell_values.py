@@ -130,7 +130,7 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | N
     units = {value.unit for value in values.values()} - {""}
     rates = {value.rate for value in values.values()} - {""}
     has_bare_numbers = any(not value.unit and 0 != value.number < math.inf for value in values.values())
-    if CALENDAR_YEAR in units and has_bare_numbers:  # 1500 and 900 are numbers
+    if CALENDAR_YEAR in units and has_bare_numbers:  # 1500 in the same column as 900 is not a year
         units.remove(CALENDAR_YEAR)
     has_few_values = len(values) < max(_MIN_VALUES, _MIN_VALUE_SHARE * len(cells))
     lacks_some_units = has_bare_numbers and not units.isdisjoint(_BASE_UNITS)  # "30" next to "1 h"

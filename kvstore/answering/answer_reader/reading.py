@@ -198,7 +198,7 @@ def read_passages(
 
     ``scorer`` has the question, and scores snippets by rules. The reader gets only the sentence in the question that
     asks, as in training. ``may_be_chain`` is True if the question may need facts from several passages, so that no
-    single snippet answers it. ``tables`` are those of the documents whose rows can be compared, by document key.
+    single snippet answers it. ``tables`` has the table of each document with comparable rows, by document key.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer, tables)
@@ -245,8 +245,8 @@ def _read_candidates(
 ) -> list[AnswerCandidate]:
     """Run the answer reader on windows, and return them as candidates, best first.
 
-    ``rule_scores`` has the scores of their snippets by rules. ``min_logits`` has the least logits of the snippets that
-    open a document about the subject of the question.
+    ``rule_scores`` has the scores of their snippets by rules. ``min_logits`` has the minimum logits of the snippets
+    that open a document about the subject of the question.
     """
     contrasts = find_contrasts(question)
     years = set(YEAR_PATTERN.findall(_PERIOD_LIMIT_PATTERN.sub(" ", question)))
@@ -260,6 +260,12 @@ def _read_candidates(
         logit = max(output.logit, min_logits.get(window.position, output.logit))
         rule_score = _compute_rule_score(window, windows, passages, scorer, rule_scores)
         cannot_answer = window.lacks_answer_type or window.is_ruled_out
+        contradicts_question = (
+            window.is_ruled_out
+            or is_contrary(contrasts, window.text)
+            or (bool(years) and _is_about_other_year(years, window, passage))
+            or _is_single_value(question, window.text, get_snippet(passages, window.position), scorer.stem)
+        )
         candidates.append(
             AnswerCandidate(
                 window.position,
@@ -269,10 +275,7 @@ def _read_candidates(
                 window.lacks_answer_type,
                 answer=window.text[output.start : output.end],
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
-                is_contrary=window.is_ruled_out
-                or is_contrary(contrasts, window.text)
-                or (bool(years) and _is_about_other_year(years, window, passage))
-                or _is_single_value(question, window.text, get_snippet(passages, window.position), scorer.stem),
+                is_contrary=contradicts_question,
                 compared_text=window.text if window.is_selected else "",
             )
         )

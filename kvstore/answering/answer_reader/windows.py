@@ -82,7 +82,7 @@ def select_windows(
     ``answer_type`` is what the question asks for, such as a person. Some snippets are not read: questions; web
     addresses and fields of mails that the question cannot ask for; and headings, except one with the date of a version
     that the question asks for. Ranges are replaced by the quantities of the question that they include. The superlative
-    of the question is written into the rows with the extreme value. ``tables`` are those of the documents with rows
+    of the question is written into the rows with the extreme value. ``tables`` has the table of each document with rows
     that can be compared, by document key.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
@@ -96,7 +96,7 @@ def select_windows(
             marked_rows[position] = release.phrase_as_latest(scorer.question)
     max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
-    # Rows with the extreme value come first.
+    # Rows with the extreme value come first; a row with None in ``marked_rows`` has another value.
     for position in sorted(
         candidates, key=lambda position: (marked_rows.get(position) is None, -scores[position], position)
     ):
@@ -151,9 +151,9 @@ class _CandidateEstimator:
     """
 
     def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
-        """Prepare what candidates share: the terms of titles, and the question's identifiers and names in table rows.
+        """Prepare the data that all candidates share: terms of titles, and names of the question in table rows.
 
-        ``answer_type`` is what the question of the ``scorer`` asks for, such as a person.
+        ``answer_type`` is the type of answer that the question of the ``scorer`` asks for, such as a person.
         """
         self._answer_type = answer_type
         self._passages = passages
@@ -432,7 +432,7 @@ def _compare_rows(
 
     ``Room: B; cheapest Price: $25`` is such a text. The other rows of their tables are mapped to None. If the question
     asks "which" or "who", all rows and items without its superlative are mapped to None too. ``positions`` are the
-    snippets that can be read. ``tables`` are those of the documents with rows that can be compared, by document key.
+    snippets that can be read. ``tables`` has the table of each document with comparable rows, by document key.
     The result is empty if the question has no superlative.
     """
     superlative = find_superlative(scorer.question, scorer.stem)
