@@ -118,7 +118,7 @@ FORMS: list[tuple[str, s.Statement]] = [
         s.Copy(s.Search("x", where="key IN ('a')", top=3), "p.csv"),
     ),
     ("COPY (EXPLAIN ASK 'q' AS SVG) TO 'p.csv'", s.Copy(s.Explain(s.Ask("q"), as_svg=True), "p.csv")),
-    ("IMPORT FROM 'p'", s.Import("p")),
+    ("IMPORT FROM 'p'", s.ImportFile("p")),
     ("SET top = 5", s.SetSetting("top", 5)),
     ("SET strategy = bridge", s.SetSetting("strategy", "bridge")),
 ]

@@ -25,55 +25,26 @@ from .statement_context import Progress, StatementContext
 if TYPE_CHECKING:
     from ..retrieval.evidence import Step
 
-#: The module and the function that run each statement. A handler is imported when its statement first runs.
-_HANDLERS: dict[type[object], str] = {
-    statements.Lookup: "query_handlers:lookup",
-    statements.Expand: "query_handlers:expand",
-    statements.ExpandIndex: "index_handlers:expand_index",
-    statements.Search: "query_handlers:search",
-    statements.Retrieve: "query_handlers:retrieve",
-    statements.Ask: "query_handlers:ask",
-    statements.Select: "query_handlers:select",
-    statements.Ingest: "document_handlers:ingest",
-    statements.Extract: "extraction_handlers:extract",
-    statements.InsertDocument: "document_handlers:insert_document",
-    statements.UpdateDocument: "document_handlers:update_document",
-    statements.UpdateDocuments: "document_handlers:update_documents",
-    statements.DeleteDocument: "document_handlers:delete_document",
-    statements.DeleteDocuments: "document_handlers:delete_documents",
-    statements.Begin: "document_handlers:begin",
-    statements.Commit: "document_handlers:commit",
-    statements.Rollback: "document_handlers:rollback",
-    statements.InsertEdge: "alias_handlers:insert_edge",
-    statements.DeleteEdge: "alias_handlers:delete_edge",
-    statements.MergeEntity: "alias_handlers:merge_entity",
-    statements.UnmergeEntity: "alias_handlers:unmerge_entity",
-    statements.CreateAlias: "alias_handlers:create_alias",
-    statements.DropAlias: "alias_handlers:drop_alias",
-    statements.CreateIndex: "index_handlers:create_index",
-    statements.DropIndex: "index_handlers:drop_index",
-    statements.Refresh: "index_handlers:refresh",
-    statements.SetSetting: "maintenance_handlers:set_setting",
-    statements.Backup: "maintenance_handlers:backup",
-    statements.Compact: "maintenance_handlers:compact",
-    statements.Export: "maintenance_handlers:export",
-    statements.Copy: "copy_handler:copy",
-    statements.Import: "maintenance_handlers:import_file",
-    statements.Show: "description_handlers:show",
-    statements.DescribeTable: "description_handlers:describe_table",
-    statements.DescribeDocument: "description_handlers:describe_document",
-    statements.DescribeEntity: "description_handlers:describe_entity",
-    statements.DescribeStrategy: "description_handlers:describe_strategy",
-    statements.DescribeItem: "description_handlers:describe_item",
-    statements.Check: "maintenance_handlers:check",
-    statements.Explain: "explain_handlers:explain",
+#: The statements that the functions of each module run. A function has the name of the grammar rule of its statement.
+_HANDLER_MODULES = {
+    "query_handlers": "lookup expand search retrieve ask select",
+    "index_handlers": "expand_index create_index drop_index refresh",
+    "document_handlers": "ingest insert_document update_document update_documents delete_document delete_documents "
+    "begin commit rollback",
+    "extraction_handlers": "extract",
+    "alias_handlers": "insert_edge delete_edge merge_entity unmerge_entity create_alias drop_alias",
+    "maintenance_handlers": "set_setting backup compact export import_file check",
+    "copy_handler": "copy",
+    "description_handlers": "show describe_table describe_document describe_entity describe_strategy describe_item",
+    "explain_handlers": "explain",
 }
 
 
-def load_handler(statement_class: type[object]) -> Callable[[StatementContext, Any], Cursor]:
+def load_handler(statement_class: type[statements.Statement]) -> Callable[[StatementContext, Any], Cursor]:
     """Import and return the function that runs statements of a class."""
-    module, _, function = _HANDLERS[statement_class].partition(":")
-    handler: Callable[[StatementContext, Any], Cursor] = getattr(import_module(f".{module}", __package__), function)
+    rule = statement_class.rule
+    module = next(module for module, rules in _HANDLER_MODULES.items() if rule in rules.split())
+    handler: Callable[[StatementContext, Any], Cursor] = getattr(import_module(f".{module}", __package__), rule)
     return handler
 
 

@@ -92,7 +92,7 @@ def compact(context: StatementContext, statement: statements.Compact) -> Cursor:
     return Cursor("COMPACT", ("bytes_before", "bytes_after"), [row], rowcount=1)
 
 
-def import_file(context: StatementContext, statement: statements.Import) -> Cursor:
+def import_file(context: StatementContext, statement: statements.ImportFile) -> Cursor:
     """Execute IMPORT of a file that EXPORT wrote."""
     context.require_no_transaction("IMPORT commits batch by batch")
     report = context.database.import_(os.path.expanduser(statement.path))

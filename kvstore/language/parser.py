@@ -25,7 +25,7 @@ _EXPLAIN_WORDS = frozenset({"EXPLAIN", "ANALYZE"})
 #: Statements that can store something in an empty store, or prepare for it.
 _FILLING_STATEMENTS = (
     statements.Ingest,
-    statements.Import,
+    statements.ImportFile,
     statements.InsertDocument,
     statements.InsertEdge,
     statements.CreateIndex,
@@ -106,7 +106,7 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
 
             check_path("a path to ingest", statement.path)
             check_source(statement.path, statement.format)
-        elif isinstance(statement, statements.Import):
+        elif isinstance(statement, statements.ImportFile):
             from ..database.exchange import check_export
 
             check_path("a path to import", statement.path)

@@ -7,6 +7,7 @@ In: the values that :mod:`.parser` found in a text, with parameters already subs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, dataclass_transform
@@ -61,11 +62,14 @@ class Statement:
     process creates all of these classes.
     """
 
+    #: The name of the grammar rule and of the handler: ``insert_edge`` for InsertEdge.
+    rule: ClassVar[str]
     _template: ClassVar[str]
 
     def __init_subclass__(cls, template: str = "") -> None:
         """Make the subclass a dataclass, so that no subclass needs a decorator."""
         dataclass(cls)
+        cls.rule = re.sub(r"\B[A-Z]", r"_\g<0>", cls.__name__).lower()
         cls._template = template
 
     def __str__(self) -> str:
@@ -407,7 +411,7 @@ class Copy(Statement, template="COPY ({statement:text}) TO {path}"):
     path: str
 
 
-class Import(Statement, template="IMPORT FROM {path}"):
+class ImportFile(Statement, template="IMPORT FROM {path}"):
     path: str
 
 
