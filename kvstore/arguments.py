@@ -341,7 +341,7 @@ def format_value(value: object) -> str:
 
 def _find_check(annotation: str) -> ArgumentCheck | None:
     """Return the check for an annotation, such as ``str | None``; None if it has a type that is not checked."""
-    while "[" in annotation:  # types in brackets are those of elements, which are not checked
+    while "[" in annotation:  # types in brackets describe elements, which are not checked
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
         if not num_replaced:
             return None

@@ -586,7 +586,7 @@ def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
     """Return for each passage how many fewer of the reference ``numbers`` it has than the best passage.
 
-    Such a number is that of an invoice or a version. The result is a fraction of ``numbers``: 0 for the passage with
+    Such a number identifies an invoice or a version. The result is a fraction of ``numbers``: 0 for the passage with
     the most of them, and for all without ``numbers``. Numbers in the title, headings and file name of a passage count.
     """
     if not numbers:

@@ -1,5 +1,6 @@
 """Checks if passages are about another thing than a question names: another section, reference number, date or person.
-A *passage* is a hit with its title and headings. A *reference number* is that of an invoice or a version, for example.
+A *passage* is a hit with its title and headings. A *reference number* is the number of an invoice or version, for
+example.
 
 In: a question, and the hits or passages for it. Out: truth values, and the numbers that are missing. The search ranks
 "section 6" high for a question about "section 7", because all other words agree.
@@ -39,10 +40,10 @@ _ISO_DATE_PATTERN, _MARK_PATTERN = compile_lazily(r"\d{4}-\d\d(?:-\d\d)?"), comp
 def is_section_missing(query: Query, language: str | None, hits: Sequence[Hit], context: Sequence[str]) -> bool:
     """True if a question names one section by its number ("§ 7", "step 9"), and neither a hit nor ``context`` has it.
 
-    ``language`` is that of the question (None: English), and ``context`` has lines of evidence besides the hits. If the
-    question names a document, only its hits count. Two kinds of question also accept the number of a thing: a question
-    for a fact about "item 7", which can be a thing, and one in a language whose documents label their sections with
-    ordinals that kvstore cannot parse ("artículo segundo").
+    ``language`` is the language of the question (None: English), and ``context`` has lines of evidence besides the
+    hits. If the question names a document, only its hits count. Two kinds of question also accept the number of a
+    thing: a question for a fact about "item 7", which can be a thing, and one in a language whose documents label their
+    sections with ordinals that kvstore cannot parse ("artículo segundo").
     """
     reference = find_section_reference(query.question, language)
     if reference is None or not reference.number:
@@ -102,9 +103,9 @@ def is_question_contradicted(
 ) -> bool:
     """True if passages have other dates than a question, only other numbers after its nouns, or its name elsewhere.
 
-    ``language`` is that of the question. ``texts`` are the passages as text, and ``passages`` are their words. The
-    answer begins with the passage ``first_text``: if another passage has one of the ``names``, it must have it, too.
-    ``first_paragraph`` is the part of it that is displayed first.
+    ``language`` is the language of the question. ``texts`` are the passages as text, and ``passages`` are their words.
+    The answer begins with the passage ``first_text``: if another passage has one of the ``names``, it must have it,
+    too. ``first_paragraph`` is the part of it that is displayed first.
     """
     first_passage = replace(passages[0], text=blank_decimals(first_text, question))
     return (
@@ -119,8 +120,9 @@ def _has_other_date(
 ) -> bool:
     """True if ``first_text`` has other weekdays or months than a question, or if a year of the question is missing.
 
-    ``language`` is that of the question. ``texts`` are all passages; the answer begins with the passage ``first_text``.
-    If its ``first_paragraph`` compares several years, one of the two must have the year; otherwise, any passage can.
+    ``language`` is the language of the question. ``texts`` are all passages; the answer begins with the passage
+    ``first_text``. If its ``first_paragraph`` compares several years, one of the two must have the year; otherwise, any
+    passage can.
     """
     dates = find_date_words(question, language)
     compares_years = len(find_date_words(first_paragraph, language).years) > 1

@@ -121,7 +121,7 @@ class PassageWords:
 
     The plural of an abbreviation ("DVDs") counts as the singular. If the normal form splits the text into other words,
     ``forms`` are the words in normal form too. ``stem`` makes the forms of a name equal in languages that inflect
-    names. ``function_words`` are those of the passage's language.
+    names. ``function_words`` are the function words of the passage's language.
     """
 
     text: str

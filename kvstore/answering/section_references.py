@@ -163,9 +163,9 @@ class SectionReference(NamedTuple):
     ``number`` is its number in lowercase, or empty if the question asks for the section about a topic. ``word`` is the
     word before the number, such as "section", or empty. ``items`` are the labels of items below it: b and ii for
     "3.1(b)(ii)". ``other_words`` are the words of the question that neither name the section nor ask for its content.
-    ``has_about`` is True if the question asks what the section says about them. ``document_words`` are those that can
-    name the document: in a question for a fact, the words of the phrase after the number, and otherwise all words that
-    do not follow "about".
+    ``has_about`` is True if the question asks what the section says about them. ``document_words`` are the words that
+    can name the document: in a question for a fact, the words of the phrase after the number, and otherwise all words
+    that do not follow "about".
     """
 
     number: str

@@ -121,8 +121,8 @@ def _remove_stale_quotes(view: WriteView) -> bool:
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
     """Move vectors from the last blocks of each vector space to free rows of earlier blocks.
 
-    The vectors of chunks are a space, and so are those of each derivation. At most :data:`MAX_EMPTIED_BLOCKS` blocks of
-    a space are emptied. Returns False if no vector was moved.
+    The vectors of chunks are a space, and so are the vectors of each derivation. At most :data:`MAX_EMPTIED_BLOCKS`
+    blocks of a space are emptied. Returns False if no vector was moved.
     """
     from ..registry.derivation import list_stored_derivations
     from ..structures.derived_parts import DerivedPartWriter

@@ -38,7 +38,7 @@ class CheckedDocument:
     def to_pending_change(self, state: State) -> PendingDocument | None:
         """Return the document to store, or None if ``state`` already has it unchanged.
 
-        The document is cut into chunks, unless only its metadata changes. Errors are those of :meth:`to_pending`.
+        The document is cut into chunks, unless only its metadata changes. Raises the errors of :meth:`to_pending`.
         """
         with _locate_errors(self.position, self.batch_size):
             return make_pending_change(state, self.document, self.vectors, self.origin)

@@ -1,5 +1,5 @@
 """The per-process object of an open store, shared by all its handles (a handle is one user's access to the store).
-*Undecided settings* are those that a new store takes from its first documents. *Lookups* of names are counted in
+*Undecided settings* are settings that a new store takes from its first documents. *Lookups* of names are counted in
 memory and added to the stored *temperatures* of the names later.
 
 In: an open environment and the settings of its store. In memory: models (loaded when first needed), caches, handles,

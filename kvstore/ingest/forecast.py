@@ -149,7 +149,7 @@ def _find_files(
 
 @dataclass(slots=True)
 class _SampleContent:
-    """The content of the sampled files: ``chunks`` and the embedding ``texts`` are those of new documents."""
+    """The content of the sampled files: ``chunks`` and the embedding ``texts`` come from new documents only."""
 
     bytes_read: float = 0.0
     documents: int = 0

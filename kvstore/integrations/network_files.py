@@ -235,7 +235,7 @@ def _iter_gexf_lines(network: EntityNetwork, title: str) -> Iterator[str]:
 def _render_json(network: EntityNetwork, title: str) -> str:
     """Return the network as a JSON object with nodes and links, in the format that D3 uses.
 
-    ``links`` are the edges. The fields of an edge are those of a ``NetworkEdge``; ``tree`` is True if it is solid.
+    ``links`` are the edges. An edge has the fields of a ``NetworkEdge``; ``tree`` is True if it is solid.
     """
     content = {
         "title": title,

@@ -70,8 +70,8 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
 def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
     """Raise StatementError if the text after ASK, RETRIEVE or SEARCH is not in quotes, as in ``EXPLAIN ASK who?``.
 
-    ``tokens`` are those of the statement. The caller checks this before it binds parameters, because the question mark
-    of an unquoted text looks like one.
+    ``tokens`` are the tokens of the statement. The caller checks this before it binds parameters, because the question
+    mark of an unquoted text looks like one.
     """
     index = next((index for index, token in enumerate(tokens) if token.text.upper() not in _EXPLAIN_WORDS), 0)
     question = find_unquoted_question(text[tokens[index].start :])
@@ -84,8 +84,8 @@ def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
 def _require_doubled_quotes(text: str, tokens: Sequence[Token]) -> None:
     """Raise StatementError if a quote inside a string, as in ``'What's that?'``, leaves another string unclosed.
 
-    ``tokens`` are those of the statement. The caller checks this before it binds parameters, because the question mark
-    of such text looks like one.
+    ``tokens`` are the tokens of the statement. The caller checks this before it binds parameters, because the question
+    mark of such text looks like one.
     """
     if tokens[-1].kind == "string" and not tokens[-1].is_closed:
         for string, token in pairwise(tokens):

@@ -203,8 +203,8 @@ def _iter_strings(
 ) -> Iterator[_Suggestion]:
     """Yield the document keys, entities, paths or trees that begin with ``prefix``, as literals that may come next.
 
-    ``words`` are those of the statement so far, and ``valid_terminals`` the terminals that may follow them. ``catalog``
-    lists the names in the store.
+    ``words`` are the words of the statement so far, and ``valid_terminals`` the terminals that may follow them.
+    ``catalog`` lists the names in the store.
     """
     if "STRING" not in valid_terminals or not words:
         return

@@ -64,7 +64,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     ``sentence-transformers:NAME`` or ``:PATH``; ``sentence-transformers-int8:NAME``, the same with 8-bit weights,
     faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
     ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user supplies the vectors). Other
-    names, ``KIND`` or ``KIND:REST``, are those of installed packages, which define their own options. Raises
+    names, ``KIND`` or ``KIND:REST``, belong to installed packages, which define their own options. Raises
     EmbedderError for an unknown name or option, and PluginError for a broken package.
     """
     prefix, _, argument = name.partition(":")

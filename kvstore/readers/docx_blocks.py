@@ -1,5 +1,5 @@
 """Conversion of the body of a Word document to Markdown blocks.
-A *run* is a stretch of text with the same formatting in a paragraph. Elements are those of the XML: ``w:p`` is a
+A *run* is a stretch of text with the same formatting in a paragraph. Elements are XML elements: ``w:p`` is a
 paragraph, ``w:pPr`` its properties, ``w:r`` a run.
 
 In: a document that python-docx has opened. Out: blocks in body order. The XML is walked directly, because python-docx

@@ -20,7 +20,7 @@ from .list_numbers import format_list_number, parse_list_number
 _LEVEL_ATTRIBUTE = qn("w:ilvl")
 #: The highest level of a list (17.9.6).
 MAX_LEVEL = 8
-#: The number of a level in the text of a label: ``%2`` is that of level 1 (17.9.11).
+#: The number of a level in the text of a label: ``%2`` is the number of level 1 (17.9.11).
 _PLACEHOLDER_PATTERN = re.compile(r"%([1-9])")
 _OFF_VALUES = ("0", "false", "off")
 #: The maximum length of the text of a label; that of Word is 31.
@@ -28,7 +28,7 @@ _MAX_LABEL_FORMAT = 64
 
 
 class ListLevel(NamedTuple):
-    """The format of a level: ``text`` is that of its labels, such as ``%1.%2``, and ``format`` that of its numbers.
+    """The format of a level: the ``text`` of its labels, such as ``%1.%2``, and the ``format`` of its numbers.
 
     The numbers begin with ``start``, and begin again after a paragraph of a level below ``restart_level``. If
     ``is_legal``, all numbers of the label are decimal.

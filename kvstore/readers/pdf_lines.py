@@ -251,7 +251,7 @@ class _LineCollector:
             line.cells[-1] = LineCell(start, last_text + text)
 
     def _add_gaps(self, gaps: Sequence[CellGap], num_characters: int) -> None:
-        """Add ``gaps`` to the open line. Their offsets are those in its last text, which has ``num_characters``."""
+        """Add ``gaps`` to the open line. They have offsets in its last text, which has ``num_characters``."""
         if gaps and self._open_line is not None:
             cells = self._open_line.cells
             text_start = len(cells[-1].text) - num_characters

@@ -51,7 +51,7 @@ _COLONS = (":", "：")
 
 
 class _NonblankRow(NamedTuple):
-    """A row of a sheet that is not empty, with its number from 1. ``spans`` is that of :class:`SheetRow`."""
+    """A row of a sheet that is not empty, with its number from 1. ``spans`` is the same as in :class:`SheetRow`."""
 
     number: int
     cells: list[str]
@@ -129,7 +129,7 @@ def _join_header_rows(rows: list[_NonblankRow]) -> list[_NonblankRow]:
     """Return the rows of a table, with a header of two rows joined: ``Sales`` above ``2025`` as ``Sales / 2025``.
 
     The groups of columns are the cells of the first row that span several columns; none may reach beyond the last
-    column. A column outside the groups must have text. Other conditions are those of :func:`join_two_row_header`.
+    column. A column outside the groups must have text. The other conditions of :func:`join_two_row_header` apply too.
     """
     if len(rows) < 3:
         return rows

@@ -165,7 +165,7 @@ def _list_terms(form: str, stem: Callable[[str], str]) -> list[str]:
 def _list_word_forms(month: int, day: int, language: str | None) -> list[str]:
     """Return the forms of a day with the name of its month, such as ``4 March`` and ``4th March``.
 
-    The names are those in English and in ``language`` (None: only English).
+    The names are in English and in ``language`` (None: only English).
     """
     names = [name for name, number in read_month_numbers(language).items() if number == month]
     suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")

@@ -416,7 +416,7 @@ class BufferedTableCache(dict[str, bool]):
     """
 
     def __init__(self, names: Set[str]) -> None:
-        """Create an empty map, to which entries are added on first use; ``names`` are those of the buffered tables."""
+        """Create an empty map; entries are added on first use. ``names`` are the names of the buffered tables."""
         super().__init__()
         self.names = names
 

@@ -191,7 +191,7 @@ def make_directory(path: Path) -> None:
 
 
 def open_store_file(path: Path, flags: int) -> int:
-    """Open a file next to the data file of a store, and return its descriptor; ``flags`` are those of :func:`os.open`.
+    """Open a file next to the data file of a store, and return its descriptor; ``flags`` are passed to :func:`os.open`.
 
     A newly created file gets at most the permissions of the data file, and if possible its owner and group. Raises
     OSError.

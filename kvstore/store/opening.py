@@ -1,5 +1,5 @@
 """Opening a store, and comparing its settings with the requested ones.
-*Creation settings* are those that the caller passes; a new store uses defaults for the others. *Structures* and
+*Creation settings* are settings that the caller passes; a new store uses defaults for the others. *Structures* and
 *derivations* are data derived from the documents; outdated structures are rebuilt when the store is opened.
 
 In: a path and creation settings. Out: a :class:`~kvstore.store.Store`. Invalid creation settings are reported before

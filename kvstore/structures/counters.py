@@ -25,7 +25,7 @@ class Counters:
 
     ``next_upper`` is the id of the next upper abstract. ``words`` is the number of words of all chunks.
     ``introductions`` is the number of statements that make names known, and ``hits`` the number of lookups of names.
-    Trees, nodes and edges are those of the entity forest.
+    Trees, nodes and edges belong to the entity forest.
     """
 
     change: int = 0

@@ -1,6 +1,6 @@
 """Reading protocol: batched requests of a strategy to one state of a store. A *request* is plain data: these terms,
 these chunks, this vector. Requests sent together are a *round*. No request depends on an answer of the same round, so
-the time of a query is that of its rounds.
+the number of rounds determines the time of a query.
 
 In: requests. Out: an answer to each. Requests as data, fetched in rounds, are those of Haxl (Marlow, Brandy, Coens and
 Purdy 2014, "There is no Fork: an Abstraction for Efficient, Concurrent, and Concise Data Access", ICFP).

@@ -7,7 +7,7 @@ and hierarchies. A name must be in the text, a title, a heading, a triple or an 
 alias or edge of the user. An edge must be asserted by an allowed document or by the user. Strategies, indexes and
 answers read through this state, so none of them filters names or paths.
 
-Statistics are those of the whole state: counters, postings and the degrees of the passage graph, which weight words and
+Statistics describe the whole state: counters, postings and the degrees of the passage graph, which weight words and
 names. Data cached for other states is read and built through :attr:`State.unrestricted`.
 """
 

@@ -177,7 +177,7 @@ class QuestionVocabulary(NamedTuple):
     def remove_summary_request(self, question: str) -> str | None:
         """Return a request for a summary in lower case without its general words; what remains can name the subject.
 
-        General words are those that ask for a summary, and words for documents and their contents. Returns None if the
+        General words ask for a summary, or mean documents and their contents. Returns None if the
         question asks for no summary.
 
         >>> load_question_words("german").remove_summary_request("Fasse das Handbuch in 3 Sätzen zusammen.").split()

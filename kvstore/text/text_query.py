@@ -10,7 +10,7 @@ In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, sectio
   last;
 - ``AND``, ``OR``, ``NOT`` (but not) and parentheses; adjacent parts are joined by AND, which binds more tightly.
 
-Out: a tree of the query, and whether a text matches it. Words are those of :func:`~kvstore.text.words.segment_words`.
+Out: a tree of the query, and whether a text matches it. Words are split by :func:`~kvstore.text.words.segment_words`.
 An invalid query raises an InputError that names the position.
 """
 

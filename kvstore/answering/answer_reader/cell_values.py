@@ -141,7 +141,7 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | N
     unit = next(iter(units & _COLUMN_UNITS), "")
     if not unit or (unit == CALENDAR_YEAR and name_unit in CURRENCIES):
         unit = name_unit
-    if unit == CLOCK and _DURATION_PATTERN.search(name):  # the order of clock times is that of durations
+    if unit == CLOCK and _DURATION_PATTERN.search(name):  # clock times are in the same order as durations
         unit = TIME
     if unit in _BASE_UNITS and rates:  # km/h
         unit = ""

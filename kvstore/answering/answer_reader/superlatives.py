@@ -250,7 +250,7 @@ def mark_extremes(rows: Sequence[ComparedRow], superlative: Superlative) -> dict
     for indexes in indexes_by_table.values():
         cells = {index: split_cells(rows[index].text) for index in indexes}
         compared_cells = {index: row for index, row in cells.items() if not _is_summary(rows[index].text, row)}
-        # The names of entries such as "Minibus: $85"; a name that is repeated is that of a field ("Price: $85").
+        # The names of entries such as "Minibus: $85"; a name that is repeated names a field ("Price: $85").
         entry_names = [rows[index].text.partition(": ")[0] for index, row in cells.items() if "" in row]
         if len(set(entry_names)) < len(entry_names):
             continue

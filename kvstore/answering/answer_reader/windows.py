@@ -56,7 +56,7 @@ _COMPARING_PATTERN = compile_lazily(r"\b(?:which|who|whom|whose)\b", re.IGNORECA
 class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
-    ``position`` is that of the snippet in the passages of the question.
+    ``position`` is the snippet's position in the passages of the question.
     """
 
     position: SnippetPosition

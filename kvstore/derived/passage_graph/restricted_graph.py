@@ -2,7 +2,7 @@
 of an entity is its number of chunks. A link is *visible* if the user or a document that the query allows asserts it.
 
 In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks of documents that the query
-allows, and links that these documents or the user assert. Degrees are those of the whole store, because they are only
+allows, and links that these documents or the user assert. Degrees describe the whole store, because they are only
 used as weights. Counts that a user sees come from :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 

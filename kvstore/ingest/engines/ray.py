@@ -336,7 +336,7 @@ class _SentContext:
     ) -> None:
         """Store the data that was sent with a task.
 
-        ``digests`` are those of stored documents by key, and ``derivations``, data that the store computes from
+        ``digests`` has the digests of stored documents by key, and ``derivations``, data that the store computes from
         documents, are (name, options). ``signatures`` and ``contents`` are those of files by path; a file without a
         signature is remote, or could not be accessed.
         """

@@ -1,5 +1,5 @@
 """The page of a question: the answer with each sentence linked to its source, the evidence, and the steps. The
-*evidence* is the passages (*hits*) that the search found. The *steps* are those of the search, with their times.
+*evidence* is the passages (*hits*) that the search found. The *steps* are the steps of the search, with their times.
 """
 
 from __future__ import annotations

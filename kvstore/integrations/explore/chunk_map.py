@@ -56,7 +56,7 @@ def _fetch_rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) ->
 class ChunkMap:
     """The map of one state of a store. Four arrays have an element per chunk: ``document_indexes``, its document's
     index in ``documents`` (the keys); ``ordinals``, its number in the document; ``clusters``, the index of its cluster;
-    and ``points``, its x and y. ``labels`` are those of the clusters.
+    and ``points``, its x and y. ``labels`` are the labels of the clusters.
 
     It reads every vector when it is created. Chunks are in order of document key and ordinal. Coordinates are from 0 to
     :data:`AXIS_STEPS`. ``id`` is a text that differs between two states of a store.

@@ -1,5 +1,5 @@
 """The page that compares strategies: the evidence of each for one question, and its changes of rank. A *column* has the
-passages (*hits*) that one strategy found. The first column is that of the default strategy, if it is compared.
+passages (*hits*) that one strategy found. The first column has the default strategy, if it is compared.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class RowQuery:
     def _run(self, statement: str, *parameters: Any) -> list[dict[str, Any]]:
         """Return the rows of a SELECT as dicts by column name.
 
-        Its parameters are those of the conditions, followed by ``parameters``.
+        Its parameters are the parameters of the conditions, followed by ``parameters``.
         """
         return fetch_named_rows(
             self._request.store.query(statement, [*self._parameters, *parameters], timeout=self._request.seconds_left)

@@ -148,7 +148,7 @@ def _refine_centers(vectors: MapVectors, centers: MapVectors) -> MapVectors:
 def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the centers of the discs in the plane, shape (clusters, 2); similar clusters are near each other.
 
-    The first positions are those of classical scaling; then overlapping discs are pushed apart.
+    Classical scaling gives the first positions; then overlapping discs are pushed apart.
     """
     positions = _scale_cosines(centers)
     # Separate equal centers a bit.

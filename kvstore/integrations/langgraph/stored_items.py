@@ -1,5 +1,5 @@
 """Conversion between LangGraph's items and documents of a store. An *item* is a mapping, its value, with a key in a
-*namespace*, a tuple of labels. Its *times* are those of its creation, last change and expiry, in ISO 8601.
+*namespace*, a tuple of labels. Its *times* are the times of its creation, last change and expiry, in ISO 8601.
 
 A document's key is the namespace, joined by periods, two periods, and the key of the item. No label contains a period,
 so a namespace and everything below it is one range of keys.

@@ -42,7 +42,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
     store is created for the vectors of the first nodes, and every node and question needs a vector.
 
     ``path`` is the path of a store, ``store`` an open one. With an ``embed_model`` (LlamaIndex's, or the name of a
-    kvstore embedder), a missing store is created immediately. ``settings`` are those of a new store.
+    kvstore embedder), a missing store is created immediately. ``settings`` are the settings of a new store.
 
     Query modes: DEFAULT, SPARSE and TEXT_SEARCH (by words), HYBRID and SEMANTIC_HYBRID (``alpha`` is the weight of
     vectors), MMR. Nodes without text are skipped with a warning. Raises the errors of opening a store and of putting

@@ -7,7 +7,7 @@ Source: Bateni et al., NIPS 2017, "Affinity clustering: hierarchical clustering 
 In: the edges of a graph, or unit vectors. The caller puts the nodes into a canonical order (by name or key). Out: one
 partition per round, the finest first.
 
-The rounds are those of Borůvka's spanning tree, with two changes. The distance of two clusters is computed from the
+The rounds follow Borůvka's spanning tree algorithm, with two changes. The distance of two clusters is computed from the
 clusters, not from their nearest nodes. No more than a given number of clusters join in one round, so that no chain
 becomes a giant cluster.
 

@@ -216,7 +216,7 @@ class HnswBuilder:
     """
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
-        """Create a builder that links ``rows``. The first rows are those of ``base``, the graph to extend, if any.
+        """Create a builder that links ``rows``. The first rows are the rows of ``base``, the graph to extend, if any.
 
         Each row gets ``m`` links per layer (twice as many in the lowest), for which ``ef_construction`` candidates are
         examined.

@@ -1,6 +1,6 @@
 """Strategy ``adaptive``: hybrid search plus a walk, in one score. The *walk* is personalized PageRank over chunks and
-entities, from the question's names; its weight grows with what it can contribute. The *remainder* is the question
-without its names. A *spread* is an estimate of a name's number of chunks.
+entities, from the question's names; its weight grows with its likely use. The *remainder* is the question without its
+names. A *spread* is the estimated number of a name's chunks.
 
 The walk answers a question that mentions something rare and asks for a fact stated elsewhere. Hybrid search answers a
 question about the content of one chunk. Most questions do not show which kind they are, so a chunk's score is a sum:

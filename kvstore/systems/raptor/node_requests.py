@@ -1,6 +1,6 @@
 """Requests of ``raptor`` to the trees of a state: nodes, scored by cosine, and their hits. A *node* is a chunk, an
 *abstract* (a summary of chunks or lower abstracts of one document) or a *topic* (a summarized group of chunks of all
-documents). Its *position* is that of its first chunk.
+documents). Its *position* is the position of its first chunk.
 
 In: chunks near a question, or nodes found before. Out: the nodes above or below them. The vector of a node is the
 vector of the text that a language model wrote about it, or the sum of its chunks' vectors. If the query allows only

@@ -54,7 +54,7 @@ class Summands(NamedTuple):
 class Topics:
     """The topics of one build of the index in one state of the store; ids count from 0. A chunk *exists* if the state
     contains it, and a topic is *visible* if one of its chunks exists. A *newer* chunk was added after the build, and is
-    assigned to topics when read. *Leaf* topics are those of level 0.
+    assigned to topics when read. *Leaf* topics are the topics of level 0.
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
