@@ -154,7 +154,7 @@ class Linker:
     def build_delta(self, *, expect_more: bool) -> Delta:
         """Return the collected changes as a delta, from which derived structures such as the graph are updated.
 
-        Must be called after the last change. ``expect_more``: deltas with further new documents follow.
+        Must be called after the last change. With ``expect_more``, deltas with further new documents follow.
         """
         # A document is reported with changed chunks or with changed mentions. If it has both, all are changed chunks.
         for document in self._changed_chunks.keys() & self._chunks_with_changed_mentions.keys():

@@ -102,8 +102,9 @@ class Coverage:
 class Sources:
     """The sources in order; iterating yields them.
 
-    ``coverages``: the named folders, complete or restricted by a pattern. ``skipped``: the number of skipped files by
-    reason. ``failures``: folders and files that exist but cannot be accessed; ``unreadable_locations``: where they are.
+    ``coverages`` are the named folders, complete or restricted by a pattern. ``skipped`` is the number of skipped files
+    by reason. ``failures`` are for folders and files that exist but cannot be accessed, and ``unreadable_locations``
+    are their locations.
     """
 
     files: tuple[Source, ...]

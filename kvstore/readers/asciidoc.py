@@ -186,8 +186,8 @@ class _AsciiDocParser:
     ) -> int:
         """Append the block that begins at ``lines[start]`` to ``blocks``; return the index of the line after it.
 
-        ``attributes`` are those of the block. Sections begin only at depth 0. ``is_attached``: ``+`` attaches the block
-        to a list item.
+        ``attributes`` are the attributes of the block. Sections begin only at depth 0. ``is_attached`` is True if ``+``
+        attaches the block to a list item.
         """
         line = lines[start]
         if depth == 0 and (heading := _HEADING_PATTERN.match(line)):  # == Tea

@@ -165,9 +165,9 @@ class NavigationFilter:
     def find_removal_reason(self, node: LexborNode, tag: str, *, in_content: bool, in_section: bool) -> str | None:
         """Return the reason to leave an element out, such as ``navigation``, or None to keep it.
 
-        ``in_content``: the element is inside the content; ``in_section``: inside an article, section or main. A less
-        strict filter (``_keep``) keeps elements in spite of some reasons; a table of contents that it keeps is recorded
-        in ``tables_of_contents``.
+        ``in_content`` is True inside the content of the page, and ``in_section`` inside an article, section or main. A
+        less strict filter (``_keep``) keeps elements in spite of some reasons; a table of contents that it keeps is
+        recorded in ``tables_of_contents``.
         """
         stats = self.analysis.get_stats(node)
         if stats is None or not stats.text_length:
@@ -198,8 +198,8 @@ class NavigationFilter:
     ) -> str | None:
         """Return the reason why the strictest filter leaves an element out, or None if it keeps the element.
 
-        ``stats`` are the counts of its text and links. ``attributes`` is empty if they are ignored. ``in_content`` and
-        ``in_section``: the element is inside the content of the page, or inside a section or article.
+        ``stats`` are the counts of its text and links. ``attributes`` is empty if they are ignored. ``in_content`` is
+        True inside the content of the page, and ``in_section`` inside an article, section or main.
         """
         role = class_and_id = ""
         class_match: re.Match[str] | None = None
@@ -247,7 +247,7 @@ class NavigationFilter:
         """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it may be content.
 
         A header or footer is left out if it belongs to the page, not to a section or an article (``in_section``).
-        ``role`` is its attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content``: it is
+        ``role`` is its attribute, or empty, and ``stats`` are the counts of its text and links. ``in_content`` is True
         inside the content of the page.
         """
         if role in _CONTENTS_ROLES or (tag == "nav" and is_table_of_contents(stats)):
@@ -284,8 +284,8 @@ class NavigationFilter:
         """Return the reason to leave out an element because of its links, or None.
 
         ``class_and_id`` is its class and id in lowercase. ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN``
-        in them, or None. ``stats`` are the counts of its text and links. ``in_content``: the element is inside the
-        content of the page.
+        in them, or None. ``stats`` are the counts of its text and links. ``in_content`` is True inside the content of
+        the page.
         """
         is_small_with_heading = stats.heading_length > 0 and stats.num_elements <= MAX_INSPECTED_ELEMENTS
         if in_content and is_small_with_heading and node.css_first("h1") is not None:
@@ -317,7 +317,7 @@ class NavigationFilter:
     def _is_page_control(self, node: LexborNode, tag: str, stats: ElementStats, in_content: bool) -> bool:
         """True if an element consists of links that act on the page, such as ``edit``, and is not part of a sentence.
 
-        ``stats`` are the counts of its text and links. ``in_content``: the element is inside the content of the page.
+        ``stats`` are the counts of its text and links. ``in_content`` is True inside the content of the page.
         """
         if stats.num_action_links != stats.num_links:
             return False

@@ -43,7 +43,7 @@ class _FontWidths(NamedTuple):
 class _TextState:
     """The text state of a page (PDF 32000-1, 9.3): the font, and how far a code moves the pen.
 
-    ``is_single_byte``: each byte is a code. ``size`` and the spacings are in text units.
+    ``is_single_byte`` is True if each byte is a code. ``size`` and the spacings are in text units.
     """
 
     font_widths: _FontWidths | None = None

@@ -78,8 +78,8 @@ class ChunkBlock:
 
     ``kind`` is heading, prose, item, table or code. ``level`` is the level of a heading or the depth of an item (1: the
     outermost). ``term_end`` is the end of the term of an item ``term: definition``, or ``start`` without one.
-    ``introduces_next``: the end of the block introduces the next block, which cannot be understood without it.
-    ``continues``: a table or code that begins in an earlier chunk.
+    ``introduces_next`` is True if the end of the block introduces the next block, which cannot be understood without
+    it. ``continues`` is True for a table or code that begins in an earlier chunk.
     """
 
     kind: str
