@@ -8,8 +8,9 @@ In: the values that :mod:`.parser` found in a text, with parameters already subs
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, dataclass_transform
 
 from ..registry.sql_table import SqlValue
@@ -22,9 +23,14 @@ Direction = Literal["up", "down", "both"]
 Subject = Literal["tables", "indexes", "strategies", "settings", "stats", "spent"]
 
 
-def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
-    """Return the text of a statement's clauses, given as (keyword, value), each after a space; omit the value None."""
-    return "".join(f" {keyword} {format_literal(value)}" for keyword, value in pairs if value is not None)
+def _format_questions(question: str | tuple[str, ...]) -> str:
+    """Return the literal of a question, or of several questions in parentheses."""
+    return format_literal(question) if isinstance(question, str) else f"({_format_literals(question)})"
+
+
+def _format_literals(values: tuple[str, ...]) -> str:
+    """Return the literals of some values, separated by commas."""
+    return ", ".join(map(format_literal, values))
 
 
 def _format_options(options: Mapping[str, Value]) -> str:
@@ -33,24 +39,45 @@ def _format_options(options: Mapping[str, Value]) -> str:
     return f" WITH ({pairs})" if options else ""
 
 
-class _TemplateValue:
-    """A value of a statement in its template. ``{field}`` is its literal, or the clause WITH for options.
+def _format_unreserved(keywords: Collection[str], name: str) -> str:
+    """Return a name as an identifier, in quotes if it equals one of ``keywords``, which are valid in its place."""
+    return quote_name(name) if name.upper() in keywords else format_identifier(name)
 
-    ``{field:name}`` is an identifier, ``{field:text}`` is text of the language, and ``{field: IN TREE}`` is a clause
-    after a space, which the value None omits.
+
+#: The functions that format values in a template, by the names that the template uses.
+_FORMS: Mapping[str, Callable[[Any], str]] = {
+    "": format_literal,
+    "index": partial(_format_unreserved, ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")),
+    "literals": _format_literals,
+    "name": format_identifier,
+    "names": lambda names: ", ".join(map(format_identifier, names.split(", "))),
+    "options": _format_options,
+    "questions": _format_questions,
+    "table": partial(_format_unreserved, ("DOCUMENT", "ENTITY", "STRATEGY")),
+    "text": str,
+    "tokens": "{} TOKENS".format,
+    "upper": str.upper,
+}
+
+
+class _TemplateValue:
+    """A value of a statement in its template, where ``{field}`` is the literal of the value.
+
+    ``{field:|form}`` is the value in another form of ``_FORMS``. ``{field:KEYWORDS}`` and ``{field:KEYWORDS|form}`` are
+    a clause after a space. It is omitted for None and False, and consists only of its keywords for True.
     """
 
     def __init__(self, value: Any) -> None:
         """Wrap the value of a field."""
         self._value = value
 
-    def __format__(self, form: str) -> str:
-        """Return the text of the value in the ``form`` that the template selects."""
-        if form in ("name", "text"):
-            return format_identifier(self._value) if form == "name" else str(self._value)
-        if isinstance(self._value, Mapping):
-            return _format_options(self._value)
-        return _format_clauses((form.strip(), self._value)) if form else format_literal(self._value)
+    def __format__(self, specification: str) -> str:
+        """Return the text of the value or of its clause, as ``specification`` selects, which follows the colon."""
+        keywords, _, form = specification.partition("|")
+        if keywords and (self._value is None or isinstance(self._value, bool)):
+            return f" {keywords}" if self._value else ""
+        text = _FORMS[form](self._value)
+        return f" {keywords} {text}" if keywords else text
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -77,15 +104,12 @@ class Statement:
         return self._template.format_map({name: _TemplateValue(value) for name, value in vars(self).items()})
 
 
-class Lookup(Statement):
+class Lookup(Statement, template="LOOKUP {entities:|literals}{limit:LIMIT}"):
     entities: tuple[str, ...]
     limit: int | None = None
 
-    def __str__(self) -> str:
-        return "LOOKUP " + ", ".join(map(format_literal, self.entities)) + _format_clauses(("LIMIT", self.limit))
 
-
-class Expand(Statement):
+class Expand(Statement, template=" {direction:|upper}{depth:DEPTH}{tree:IN TREE}{limit:LIMIT}"):
     """EXPAND of an entity; without one, of the result of the session's last LOOKUP."""
 
     entity: str | None = None
@@ -95,36 +119,29 @@ class Expand(Statement):
     limit: int | None = None
 
     def __str__(self) -> str:
-        entity = "" if self.entity is None else " " + format_literal(self.entity)
-        clauses = _format_clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
-        return f"EXPAND{entity} {self.direction.upper()}{clauses}"
+        """Return the text of the statement; the entity, which has no keyword, precedes the clauses of the template."""
+        return "EXPAND" + ("" if self.entity is None else f" {format_literal(self.entity)}") + super().__str__()
 
 
-class ExpandIndex(Statement):
+class ExpandIndex(Statement, template="EXPAND {kind:|index}{depth:DEPTH}"):
     """EXPAND of an index: its groups, from the coarsest down."""
 
     kind: str
     depth: int | None = None
 
-    def __str__(self) -> str:
-        # An index with the name of a clause of EXPAND is quoted.
-        is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
-        kind = format_identifier(self.kind) if is_bare else quote_name(self.kind)
-        return f"EXPAND {kind}" + _format_clauses(("DEPTH", self.depth))
 
-
-class Search(Statement):
+class Search(Statement, template="SEARCH {text}{using:USING|names}{top:TOP}{where:WHERE|text}"):
     text: str
     using: str | None = None
     where: str | None = None
     top: int | None = None
 
-    def __str__(self) -> str:
-        clauses = _format_retrieval_clauses(using=self.using, top=self.top, where=self.where)
-        return f"SEARCH {format_literal(self.text)}{clauses}"
 
-
-class Retrieve(Statement):
+class Retrieve(
+    Statement,
+    template="RETRIEVE {question:|questions}{using:USING|names}{depth:DEPTH}{top:TOP}{as_segments:AS SEGMENTS}"
+    "{within:WITHIN|tokens}{where:WHERE|text}{options:|options}",
+):
     """RETRIEVE: ``question`` is one question or several, ``top`` a number of hits, ``within`` a number of tokens.
 
     ``as_segments`` joins neighboring chunks into segments. ``options`` are the options of the strategy or of segments.
@@ -139,15 +156,12 @@ class Retrieve(Statement):
     options: Mapping[str, Value] = field(default_factory=dict)
     as_segments: bool = False
 
-    def __str__(self) -> str:
-        questions = self.question if isinstance(self.question, tuple) else (self.question,)
-        text = ", ".join(map(format_literal, questions))
-        return f"RETRIEVE {text if isinstance(self.question, str) else f'({text})'}" + _format_retrieval_clauses(
-            self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
-        )
 
-
-class Ask(Statement):
+class Ask(
+    Statement,
+    template="ASK {question}{using:USING|names}{depth:DEPTH}{top:TOP}{as_segments:AS SEGMENTS}{within:WITHIN|tokens}"
+    "{where:WHERE|text}{options:|options}{model:MODEL}{words:WORDS}",
+):
     """ASK: a RETRIEVE, and an answer from its evidence, written by ``model`` or extracted in up to ``words`` words."""
 
     question: str
@@ -161,42 +175,17 @@ class Ask(Statement):
     as_segments: bool = False
     words: int | None = None
 
-    def __str__(self) -> str:
-        clauses = _format_retrieval_clauses(
-            self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
-        )
-        own_clauses = _format_clauses(("MODEL", self.model), ("WORDS", self.words))
-        return f"ASK {format_literal(self.question)}{clauses}{own_clauses}"
 
-
-def _format_retrieval_clauses(
-    using: str | None = None,
-    depth: int | None = None,
-    top: int | None = None,
-    within: int | None = None,
-    where: str | None = None,
-    options: Mapping[str, Value] | None = None,
-    as_segments: bool = False,
-) -> str:
-    """Return the clauses of a SEARCH, RETRIEVE or ASK with these values, each after a space; None omits a clause."""
-    text = "" if using is None else f" USING {', '.join(map(format_identifier, using.split(', ')))}"
-    text += _format_clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
-    text += "" if within is None else f" WITHIN {within} TOKENS"
-    text += "" if where is None else f" WHERE {where}"
-    return text + _format_options(options or {})
-
-
-class Ingest(Statement):
+class Ingest(Statement, template="INGEST {path}{format:AS|name}{options:|options}"):
     path: str
     format: str | None = None
     options: Mapping[str, Value] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        format_clause = "" if self.format is None else f" AS {format_identifier(self.format)}"
-        return f"INGEST {format_literal(self.path)}{format_clause}{_format_options(self.options)}"
 
-
-class Extract(Statement):
+class Extract(
+    Statement,
+    template="EXTRACT {kind:|name}{share:SHARE}{within:WITHIN|tokens}{by:BY|name}{where:WHERE|text}{model:MODEL}",
+):
     """EXTRACT: ``share`` (of all tokens to send) or ``within`` limits the tokens sent.
 
     ``by`` is the method that chooses chunks if there are too many.
@@ -209,15 +198,11 @@ class Extract(Statement):
     where: str | None = None
     model: str | None = None
 
-    def __str__(self) -> str:
-        text = f"EXTRACT {format_identifier(self.kind)}{_format_clauses(('SHARE', self.share))}"
-        text += "" if self.within is None else f" WITHIN {self.within} TOKENS"
-        text += "" if self.by is None else f" BY {format_identifier(self.by)}"
-        text += "" if self.where is None else f" WHERE {self.where}"
-        return text + _format_clauses(("MODEL", self.model))
 
-
-class InsertDocument(Statement):
+class InsertDocument(
+    Statement,
+    template="INSERT DOCUMENT {key}{format:AS|text}{source:SOURCE}{title:TITLE} TEXT {text}{meta:META}{whole:WHOLE}",
+):
     """INSERT DOCUMENT; ``meta`` is JSON text. A ``whole`` document is stored as a single chunk."""
 
     key: str
@@ -227,14 +212,6 @@ class InsertDocument(Statement):
     source: str | None = None
     format: str | None = None
     whole: bool = False
-
-    def __str__(self) -> str:
-        format_clause = "" if self.format is None else f" AS {self.format}"
-        source_and_title = _format_clauses(("SOURCE", self.source), ("TITLE", self.title))
-        meta = _format_clauses(("META", self.meta))
-        whole = " WHOLE" if self.whole else ""
-        key, text = format_literal(self.key), format_literal(self.text)
-        return f"INSERT DOCUMENT {key}{format_clause}{source_and_title} TEXT {text}{meta}{whole}"
 
 
 class UpdateDocument(Statement):
@@ -251,7 +228,7 @@ class UpdateDocument(Statement):
         return f"UPDATE DOCUMENT {format_literal(self.key)} SET {assignments}"
 
 
-class UpdateDocuments(Statement, template="UPDATE documents SET {assignments:text}"):
+class UpdateDocuments(Statement, template="UPDATE documents SET {assignments:|text}"):
     """UPDATE documents; ``assignments`` is the text after SET, with the condition."""
 
     assignments: str
@@ -261,17 +238,17 @@ class DeleteDocument(Statement, template="DELETE DOCUMENT {key}"):
     key: str
 
 
-class DeleteDocuments(Statement, template="DELETE FROM documents WHERE {where:text}"):
+class DeleteDocuments(Statement, template="DELETE FROM documents WHERE {where:|text}"):
     where: str
 
 
-class InsertEdge(Statement, template="INSERT EDGE {child} UNDER {parent}{tree: IN TREE}"):
+class InsertEdge(Statement, template="INSERT EDGE {child} UNDER {parent}{tree:IN TREE}"):
     child: str
     parent: str
     tree: str | None = None
 
 
-class DeleteEdge(Statement, template="DELETE EDGE {child} UNDER {parent}{tree: IN TREE}"):
+class DeleteEdge(Statement, template="DELETE EDGE {child} UNDER {parent}{tree:IN TREE}"):
     child: str
     parent: str
     tree: str | None = None
@@ -295,16 +272,16 @@ class DropAlias(Statement, template="DROP ALIAS {name}"):
     name: str
 
 
-class CreateIndex(Statement, template="CREATE INDEX {kind:name}{options}"):
+class CreateIndex(Statement, template="CREATE INDEX {kind:|name}{options:|options}"):
     kind: str
     options: Mapping[str, Value] = field(default_factory=dict)
 
 
-class DropIndex(Statement, template="DROP INDEX {kind:name}"):
+class DropIndex(Statement, template="DROP INDEX {kind:|name}"):
     kind: str
 
 
-class Refresh(Statement):
+class Refresh(Statement, template="REFRESH{index:INDEX|name}{model:MODEL}{within:WITHIN|tokens}"):
     """REFRESH of everything stale, or of one index.
 
     ``model`` writes the texts of the index, in requests of at most ``within`` tokens in total.
@@ -313,11 +290,6 @@ class Refresh(Statement):
     index: str | None = None
     model: str | None = None
     within: int | None = None
-
-    def __str__(self) -> str:
-        index = "" if self.index is None else f" INDEX {format_identifier(self.index)}"
-        tokens = "" if self.within is None else f" WITHIN {self.within} TOKENS"
-        return f"REFRESH{index}{_format_clauses(('MODEL', self.model))}{tokens}"
 
 
 class Begin(Statement, template="BEGIN"):
@@ -332,27 +304,19 @@ class Rollback(Statement, template="ROLLBACK"):
     pass
 
 
-class Select(Statement, template="{text:text}"):
+class Select(Statement, template="{text:|text}"):
     """A query for SQLite, as the user typed it, with the values of its parameters."""
 
     text: str
     parameters: Sequence[SqlValue] | Mapping[str, SqlValue] = ()
 
 
-class Show(Statement):
+class Show(Statement, template="SHOW {subject:|upper}"):
     subject: Subject
 
-    def __str__(self) -> str:
-        return f"SHOW {self.subject.upper()}"
 
-
-class DescribeTable(Statement):
+class DescribeTable(Statement, template="DESCRIBE {table:|table}"):
     table: str
-
-    def __str__(self) -> str:
-        """Return the text of the statement. The name of a table is quoted if it is a keyword here, such as ENTITY."""
-        is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
-        return f"DESCRIBE {format_identifier(self.table) if is_bare else quote_name(self.table)}"
 
 
 class DescribeDocument(Statement, template="DESCRIBE DOCUMENT {key}"):
@@ -363,26 +327,19 @@ class DescribeEntity(Statement, template="DESCRIBE ENTITY {name}"):
     name: str
 
 
-class DescribeStrategy(Statement, template="DESCRIBE STRATEGY {strategy:name}"):
+class DescribeStrategy(Statement, template="DESCRIBE STRATEGY {strategy:|name}"):
     strategy: str
 
 
-class DescribeItem(Statement):
+class DescribeItem(Statement, template="DESCRIBE {kind:|table} {key}"):
     """DESCRIBE of an item that a system keeps; ``kind`` is the system's name for such items, such as a community."""
 
     kind: str
     key: str
 
-    def __str__(self) -> str:
-        """Return the text of the statement, in which the kind of the item is quoted like the name of a table."""
-        return f"{DescribeTable(self.kind)} {format_literal(self.key)}"
 
-
-class Check(Statement):
+class Check(Statement, template="CHECK{repair:REPAIR}"):
     repair: bool = False
-
-    def __str__(self) -> str:
-        return "CHECK REPAIR" if self.repair else "CHECK"
 
 
 class Compact(Statement, template="COMPACT"):
@@ -393,18 +350,14 @@ class Backup(Statement, template="BACKUP TO {path}"):
     path: str
 
 
-class Export(Statement):
+class Export(Statement, template="EXPORT TO {path}{table:TABLE|name}"):
     """EXPORT of everything, or of one table."""
 
     path: str
     table: str | None = None
 
-    def __str__(self) -> str:
-        table = "" if self.table is None else f" TABLE {format_identifier(self.table)}"
-        return f"EXPORT TO {format_literal(self.path)}{table}"
 
-
-class Copy(Statement, template="COPY ({statement:text}) TO {path}"):
+class Copy(Statement, template="COPY ({statement:|text}) TO {path}"):
     """COPY of the rows of a reading statement to a file."""
 
     statement: Statement
@@ -415,17 +368,14 @@ class ImportFile(Statement, template="IMPORT FROM {path}"):
     path: str
 
 
-class SetSetting(Statement, template="SET {name:name} = {value}"):
+class SetSetting(Statement, template="SET {name:|name} = {value}"):
     name: str
     value: Value
 
 
-class Explain(Statement):
+class Explain(Statement, template="EXPLAIN{analyze:ANALYZE} {statement:|text}{as_svg:AS SVG}"):
     """EXPLAIN: the steps by which ``statement`` finds its rows; ``analyze`` adds costs, ``as_svg`` draws a picture."""
 
     statement: Statement
     analyze: bool = False
     as_svg: bool = False
-
-    def __str__(self) -> str:
-        return f"EXPLAIN {'ANALYZE ' if self.analyze else ''}{self.statement}{' AS SVG' if self.as_svg else ''}"
