@@ -1,6 +1,6 @@
-"""The interface of a system (the implementation of one paper): what it adds to a store. A *structure* is derived data
-that its *maintainer* updates in every commit. A *derivation* computes a *part* (data, with texts to embed) from one
-document alone. CREATE INDEX adds the one of a *maintained index*.
+"""The interface of a system (an implemented paper): what it adds to a store. A *structure* is derived data that its
+*maintainer* updates in every commit. A *derivation* computes a *part* (data, with texts to embed) from one document. A
+*maintained index* is a derivation that CREATE INDEX adds.
 
 A system has strategies, and the data they need in addition to the core (documents, chunks, names, mentions, the
 forest, postings, vectors). Its data is of one of two kinds, as in databases:

@@ -29,7 +29,7 @@ _BATCH_SIZE = 500
 
 
 class KvstoreRecordManager(AdapterStore, RecordManager):
-    """A store as the record manager of the documents stored in it. ``namespace`` is that of the vector store or
+    """A store as the record manager of the documents stored in it. ``namespace`` is the one of the vector store or
     document index that added the documents. ``source_id_key`` is the metadata field with a document's group, or a
     function that returns the group of a document.
 

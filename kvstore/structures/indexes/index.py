@@ -176,7 +176,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
         return None
 
     def compute_next_check(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id at which to check again if a store that needs no index file yet needs one.
+        """Return the chunk id at which to check again if the store needs an index file; so far, it needs none.
 
         ``record`` is the record of the index (None: it was dropped). The default is the next unused id.
         """

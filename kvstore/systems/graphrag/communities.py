@@ -325,7 +325,7 @@ class Communities(StoredCommunities):
 
     def iter_faults(self) -> Iterator[str]:
         """Yield an error message for each inconsistency in the stored rows of the communities."""
-        # The stored terms of reports quote documents, so kvstore deletes them after any change to the store.
+        # The stored terms of reports quote documents, so they are deleted after any change, and can be missing then.
         return self.iter_row_faults(needs_terms=self._is_current)
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:

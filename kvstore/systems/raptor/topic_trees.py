@@ -1,6 +1,6 @@
-"""The trees of topics of one build as arrays. A *topic* is a group of chunks, given by its index; *leaf* topics are
-those of level 0, the finest. The tree of *similar* content groups chunks by their vectors, and the tree of *related*
-content groups sentences that mention the same entity.
+"""The trees of topics of one build as arrays. A *topic* is a group of chunks, given by its index; *leaf* topics are the
+topics of level 0, the finest. The tree of *similar* content groups chunks by vectors, and the tree of *related* content
+groups sentences that mention the same entity.
 
 In: topics, one after another, or the rows of the ``topic_trees`` table. Out: these rows, or :class:`StoredTopicTrees`;
 topics are indexes into its arrays. It takes about 20 bytes for each topic and 20 for each chunk, and is read once for

@@ -109,7 +109,7 @@ class Topics:
     def list_roots(self, *, in_related_tree: bool) -> list[int]:
         """Return the visible topics without a parent in one tree.
 
-        ``in_related_tree`` selects the tree of related content, else that of similar content.
+        ``in_related_tree`` selects the tree of related content, otherwise the tree of similar content.
         """
         return list(filter(self.is_visible, self.trees.list_roots(in_related_tree=in_related_tree).tolist()))
 
