@@ -180,7 +180,11 @@ class SnippetScorer:
             for (passage_index, index), text in zip(positions, texts, strict=True)
         ]
         similarities = self.compute_similarities(titled_texts)
-        cosine_factor = self._get_cosine_factor()
+        cosine_factor = 1.0  # to the scale for which the weights were fitted
+        if self.embedder == MULTILINGUAL_EMBEDDER:
+            cosine_factor = _MULTILINGUAL_COSINE_FACTOR
+        elif is_english_only(self.embedder) and self.language not in (None, "english"):
+            cosine_factor = _OTHER_LANGUAGE_COSINE_FACTOR
         scores, best_cosine = {}, 0.0
         for position, text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
             # A sentence without a date, for example, is not near a question for a date.
@@ -189,14 +193,6 @@ class SnippetScorer:
             values |= {"cosine": cosine_factor * cosine, "rest_cosine": cosine_factor * rest_cosine}
             scores[position] = math.fsum(_WEIGHTS[name] * value for name, value in values.items())
         return SnippetScores(scores, best_cosine)
-
-    def _get_cosine_factor(self) -> float:
-        """Return the factor that adjusts the embedder's cosines to the scale for which the weights were fitted."""
-        if self.embedder == MULTILINGUAL_EMBEDDER:
-            return _MULTILINGUAL_COSINE_FACTOR
-        if is_english_only(self.embedder) and self.language not in (None, "english"):
-            return _OTHER_LANGUAGE_COSINE_FACTOR
-        return 1.0
 
     def asks_for_field(self, snippet: Snippet) -> bool:
         """True if a snippet is a field (``Name: value``) and the question has all words of its name.
@@ -271,7 +267,12 @@ class _SnippetFeatures:
         self._passages = passages
         self._snippet_terms = snippet_terms
         self._technical_tokens = frozenset(_find_technical_tokens(question))
-        self._asks_for_changes = _CHANGE_QUESTION_PATTERN.search(question) is not None
+        #: The indexes of the passages of changelogs and indexes, unless the question asks for changes.
+        self._changelogs = {
+            index
+            for index, passage in enumerate(() if _CHANGE_QUESTION_PATTERN.search(question) else passages)
+            if _is_changelog_or_index(passage)
+        }
         self._number_mismatches = _compute_number_mismatches(find_reference_numbers(question), passages)
         self._newer_versions = _find_newer_versions(question, passages)
         self._newer_entries = {} if self.answer_type.name == "time" else find_newer_entries(question, passages)
@@ -304,76 +305,57 @@ class _SnippetFeatures:
         passage, snippet = self._passages[passage_index], get_snippet(self._passages, position)
         assert snippet.hit is not None
         text = snippet.labeled_text
+        terms = self._snippet_terms[position]
         neighbors = (SnippetPosition(passage_index, index + step) for step in (-1, 0, 1))
         adjacent_terms = set().union(*(self._snippet_terms.get(neighbor, set()) for neighbor in neighbors))
+        newer_versions = self._newer_versions.get(passage_index, [])
+        newer_terms = chain.from_iterable(map(self._labeled_terms.__getitem__, newer_versions))
+        newer_entries = self._newer_entries.get(position, [])
         features = {
-            "own_terms": self._scorer.compute_rarity_fraction(self._snippet_terms[position]),
+            "own_terms": self._scorer.compute_rarity_fraction(terms),
             "adjacent_terms": self._scorer.compute_rarity_fraction(adjacent_terms),
             "rank": 1 / (1 + snippet.hit.rank),
             "answer_type": self.answer_type.score_match(text),
             "field": float(self._scorer.asks_for_field(snippet)),
             "number_mismatch": self._number_mismatches[passage_index],
             "outdated": float(passage_index in self._newer_versions),
-            "superseded": float(self._is_superseded(position)),
-            "former": float(self._is_former(position)),
+            "superseded": float(bool(terms) and any(map(terms.issubset, newer_terms))),
+            "former": float(any(terms <= self._snippet_terms[newer] for newer in newer_entries)),
             "question": float(snippet.is_question),
-            "counted": float(self._counted_pattern is not None and bool(self._counted_pattern.search(text))),
-            "named_row": float(self._is_row_named_in_question(snippet)),
-            "fixed_form": float(bool(self._snippet_terms[position]) and self._has_fixed_form(text)),
-            "weekday": float(self._has_weekday(text)),
-            "code": float(not self._codes.isdisjoint(CODE_PATTERN.findall(text))),
-            "date_mismatch": float(self._has_other_date(passage, index)),
             "document_start": float(index == 0 and passage.is_whole_document and not snippet.cell_text),
-            "changelog": float(not self._asks_for_changes and _is_changelog_or_index(passage)),
+            "changelog": float(passage_index in self._changelogs),
         }
+        if self._scorer.language not in (None, "english"):
+            features |= self._compute_foreign_features(position)
         if self._technical_tokens:
             features["text_tokens"] = _compute_token_fraction(self._technical_tokens, text)
             features["term_tokens"] = _compute_token_fraction(self._technical_tokens, snippet.term)
         return features
 
-    def _is_superseded(self, position: SnippetPosition) -> bool:
-        """True if a newer version has a snippet with all of the question's terms in the snippet at a position."""
-        newer_passages = self._newer_versions.get(position.passage_index, [])
-        terms = self._snippet_terms[position]
-        newer_terms = chain.from_iterable(map(self._labeled_terms.__getitem__, newer_passages))
-        return bool(terms) and any(map(terms.issubset, newer_terms))
-
-    def _is_former(self, position: SnippetPosition) -> bool:
-        """True if an entry of the latest year has all of the question's terms in the entry at a position."""
-        terms = self._snippet_terms[position]
-        return any(terms <= self._snippet_terms[newer] for newer in self._newer_entries.get(position, []))
-
-    def _has_fixed_form(self, text: str) -> bool:
-        """True if a text has the price, weight or address that a question asks for that is not in English."""
-        is_english = self._scorer.language in (None, "english")
-        return not is_english and self.answer_type.name in FOREIGN_FORM_TYPES and self.answer_type.is_present_in(text)
-
-    def _is_row_named_in_question(self, snippet: Snippet) -> bool:
-        """True if a snippet is a table row that the question names: all words of one cell are in the question.
-
-        The row must also have something of the answer type. Always False in English, for which the weight of this
-        feature was not chosen, and if the question asks for a number, because nearly every row has one.
-        """
-        text = snippet.labeled_text
-        is_excluded = self._scorer.language in (None, "english") or self.answer_type.name == "number"
-        if is_excluded or not (snippet.cell_text and self.answer_type.is_present_in(text)):
-            return False
-        cells = (field.partition(": ")[2] for field in text.split("; "))
+    def _compute_foreign_features(self, position: SnippetPosition) -> dict[str, float]:
+        """Return the features that count only for a question in another language than English, by name."""
+        passage, snippet = self._passages[position.passage_index], get_snippet(self._passages, position)
+        text, language, dates = snippet.labeled_text, self._scorer.language, self._dates
+        has_weekday = has_other_date = False
+        if dates is not None and dates.weekdays:  # an abbreviation or a range can have the weekday
+            has_weekday = not dates.weekdays.isdisjoint(find_date_words(text, language).weekdays)
+        if dates is not None and (dates.weekdays or dates.months):
+            labeled_text = "\n".join([*passage.list_labels(position.snippet_index), text])
+            has_other_date = dates.is_contradicted_by(find_date_words(labeled_text, language))
+        has_answer_type = self.answer_type.is_present_in(text)
+        # Nearly every row has a number.
+        can_be_named = has_answer_type and bool(snippet.cell_text) and self.answer_type.name != "number"
+        cells = (field.partition(": ")[2] for field in text.split("; ") if can_be_named)
         cell_terms = (list_terms(cell, self._scorer.stem) for cell in cells if any(map(str.isalpha, cell)))
-        return any(terms and self._scorer.rarities.keys() >= set(terms) for terms in cell_terms)
-
-    def _has_weekday(self, text: str) -> bool:
-        """True if a text has a weekday of a question that is not in English, perhaps abbreviated or within a range."""
-        if self._dates is None or not self._dates.weekdays:
-            return False
-        return not self._dates.weekdays.isdisjoint(find_date_words(text, self._scorer.language).weekdays)
-
-    def _has_other_date(self, passage: Passage, index: int) -> bool:
-        """True if a snippet, with the headings above it, has other weekdays or months than the question."""
-        if self._dates is None or not (self._dates.weekdays or self._dates.months):
-            return False
-        text = "\n".join([*passage.list_labels(index), passage.snippets[index].labeled_text])
-        return self._dates.is_contradicted_by(find_date_words(text, self._scorer.language))
+        is_fixed_form = has_answer_type and self.answer_type.name in FOREIGN_FORM_TYPES
+        return {
+            "counted": float(self._counted_pattern is not None and bool(self._counted_pattern.search(text))),
+            "named_row": float(any(terms and self._scorer.rarities.keys() >= set(terms) for terms in cell_terms)),
+            "fixed_form": float(is_fixed_form and bool(self._snippet_terms[position])),
+            "weekday": float(has_weekday),
+            "code": float(not self._codes.isdisjoint(CODE_PATTERN.findall(text))),
+            "date_mismatch": float(has_other_date),
+        }
 
 
 def list_candidates(passages: Sequence[Passage], answer_type: AnswerType | None = None) -> list[SnippetPosition]:
