@@ -223,9 +223,9 @@ def estimate_confidence(
     hits: Sequence[Hit],
     context: Sequence[str],
     scored_passages: ScoredPassages,
-    reader_result: ReaderResult | None = None,
+    reader_result: ReaderResult | None,
     *,
-    has_section: bool = False,
+    has_section: bool,
 ) -> Confidence:
     """Return the estimated probability that the hits answer the question of a query, and the signals behind it.
 

@@ -64,7 +64,7 @@ _MAX_HEADING_WORDS = 8
 class PlainTextSplitter:
     """Splits a text into snippets and headings. It remembers the term and the lead-in above the next paragraph."""
 
-    def __init__(self, text: str, language: str | None, heading: str = "") -> None:
+    def __init__(self, text: str, language: str | None, heading: str) -> None:
         """Split a text into blocks, such as paragraphs and headings.
 
         ``language`` decides where sentences end (None: the rules for English). ``heading`` is the heading of the

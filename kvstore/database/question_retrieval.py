@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_integer
 from ..errors import InputError
@@ -22,12 +22,13 @@ from ..registry import get_index, get_strategy, list_overview_strategies
 from ..retrieval.query import FILL_OPTION, RERANKER_OPTION, Query, Strategy, check_options, get_reranker
 from ..settings import RANGES
 from ..text.normalize import to_nfc
+from ..text.words import count_text_tokens
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..answering.asking import Asker
-    from ..retrieval.evidence import Evidence
+    from ..retrieval.evidence import Evidence, Hit
     from ..retrieval.question_clauses import Clauses
     from ..structures.state import State
     from .session import Session
@@ -86,9 +87,13 @@ def prepare_query(
         strategy = _make_fused_strategy(strategy, question, vector)
         question = " ".join(question)
     question = to_nfc(question)
-    parsed_options = _parse_options(strategy, options or {}, as_segments=bool(as_segments))
-    if reranker is not None and parsed_options.reranker not in (None, reranker):
-        raise InputError(f"reranker is {reranker!r} and, in options, {parsed_options.reranker!r}; leave one out")
+    own_options = dict(options or {})
+    check_options(strategy, own_options, as_segments=bool(as_segments))
+    option_reranker = get_reranker(own_options)
+    own_options.pop(RERANKER_OPTION, None)
+    fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default))
+    if reranker is not None and option_reranker not in (None, reranker):
+        raise InputError(f"reranker is {reranker!r} and, in options, {option_reranker!r}; leave one out")
     missing_index = _find_missing_index(state, strategy)
     if missing_index is not None:
         raise InputError(
@@ -97,7 +102,9 @@ def prepare_query(
     accepts_vector = allow_empty and strategy.name != "lexical"
     if not question.strip() and not (accepts_vector and vector is not None):
         raise InputError(f"the question is empty; enter a question{' or pass a vector' if accepts_vector else ''}")
-    _check_limits(top, depth, within)
+    for name, value in (("top", top), ("depth", depth), ("within", within)):
+        if value is not None:
+            check_integer(name, value, *RANGES.get(name, (1,)))
     query = Query(
         question,
         state,
@@ -105,49 +112,17 @@ def prepare_query(
         top=settings.top if top is None else top,
         depth=settings.depth if depth is None else depth,
         within=within,
-        options=parsed_options.own_options,
+        options=own_options,
         count_lookups=session.count_lookups,
-        rerank=session.load_reranker(reranker or parsed_options.reranker),
+        rerank=session.load_reranker(reranker or option_reranker),
         segments="only" if as_segments else "none",  # segments are neighboring chunks that are joined
-        fill=parsed_options.fill,
+        fill=fill,
         user_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
     )
     if where is not None:
         _restrict_documents(query, where, parameters)
     _respell_question(query)
     return strategy, query
-
-
-def _check_limits(top: int | None, depth: int | None, within: int | None) -> None:
-    """Raise InputError for a clause out of range. None, a missing clause, is valid."""
-    for name, value in (("top", top), ("depth", depth)):
-        if value is not None:
-            check_integer(name, value, *RANGES[name])
-    if within is not None:
-        check_integer("within", within, 1)
-
-
-class _ParsedOptions(NamedTuple):
-    """The options of a question: the strategy's own options, and the options that every strategy has."""
-
-    own_options: dict[str, Any]
-    reranker: str | None
-    fill: str
-
-
-def _parse_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool) -> _ParsedOptions:
-    """Check the options of a question, and separate those of ``strategy`` from those that every strategy has.
-
-    Raises InputError for an invalid option.
-    """
-    own_options = dict(options)
-    if not own_options:
-        return _ParsedOptions(own_options={}, reranker=None, fill=FILL_OPTION.default)
-    check_options(strategy, own_options, as_segments=as_segments)
-    reranker = get_reranker(own_options)
-    own_options.pop(RERANKER_OPTION, None)
-    fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default))
-    return _ParsedOptions(own_options, reranker, fill)
 
 
 def _restrict_documents(
@@ -204,10 +179,48 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     if query.original_question is not None:
         evidence = replace(evidence, question=query.original_question)
     if query.fill != "none" and len(evidence.hits) < query.top:
-        from ..retrieval.filling import fill_evidence
-
-        evidence = fill_evidence(evidence, query, get_strategy(query.fill))
+        evidence = _fill_evidence(evidence, query, get_strategy(query.fill))
     return _mark_overview(evidence, strategy, query) if query.asks_for_overview else evidence
+
+
+def _fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
+    """Return the evidence with hits of ``filler`` appended, if there are fewer hits than requested.
+
+    ``top`` (a number of hits) and ``within`` (a number of tokens) of the query limit all hits together. The added hits
+    are chunks that no earlier hit contains. Their scores are lowered so that no score exceeds the one before it. If the
+    evidence has segments (merged neighboring chunks) for a prompt, the added hits are appended to these too.
+    """
+    num_missing = query.top - len(evidence.hits)
+    tokens_left = None
+    if query.within is not None:
+        tokens_left = query.within - sum(count_text_tokens(hit.text) for hit in evidence.hits)
+    if num_missing <= 0 or (tokens_left is not None and tokens_left < 1):
+        return evidence
+    shown_chunks = _collect_chunks(evidence.hits)
+    with query.trace.step("fill") as step:
+        # Even if the filler finds every chunk shown so far, this leaves enough new ones.
+        filler_query = replace(
+            query, options={}, top=query.top + len(shown_chunks), within=tokens_left, segments="none", abstracts=False
+        )
+        filler_hits = [
+            hit for hit in filler.retrieve(filler_query).hits if (hit.document, hit.ordinal) not in shown_chunks
+        ][:num_missing]
+        step.detail = f"{filler.name}, because {evidence.strategy} found {len(evidence.hits)} of {query.top}"
+        step.count = len(filler_hits)
+    hits = list(evidence.hits)
+    for rank, hit in enumerate(filler_hits, len(hits) + 1):
+        score = min(hit.score, hits[-1].score) if hits else hit.score
+        hits.append(replace(hit, rank=rank, score=score, path=f"fill: {filler.name}, {hit.path}"))
+    segments = list(evidence.segments)
+    if segments:
+        segment_chunks = _collect_chunks(segments)
+        segments += [hit for hit in hits[len(evidence.hits) :] if (hit.document, hit.ordinal) not in segment_chunks]
+    return replace(evidence, hits=hits, segments=segments)
+
+
+def _collect_chunks(hits: Sequence[Hit]) -> set[tuple[str, int]]:
+    """Return the (document key, ordinal) of each chunk in the hits that are chunks or segments, not summaries."""
+    return {(span.document, span.ordinal) for hit in hits if hit.kind in ("chunk", "segment") for span in hit.spans}
 
 
 def _mark_overview(evidence: Evidence, strategy: Strategy, query: Query) -> Evidence:

@@ -100,7 +100,7 @@ class Session:
             )
             self.store.spending.append(spending)
 
-    def load_reranker(self, name: str | None = None) -> RerankFunction | None:
+    def load_reranker(self, name: str | None) -> RerankFunction | None:
         """Return the reranker with this name, else the session's; None if the name is ``none``. Caches the last one."""
         reranker_name = name or self.settings.reranker
         if reranker_name == "none":

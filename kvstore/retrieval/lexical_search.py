@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from kvstore_cext.word_scores import WordScores
 
-from ..storage.view import Record
 from ..structures.counters import Counters
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.postings import make_corruption_error
@@ -130,20 +129,19 @@ def find_best_by_words(
     """
     group_flags = None if allowed is None else allowed.group_flags
     search = WordScores(weights.k1, weights.b, weights.average_length, top, group_flags)
-
-    def compute_max_score(term: str, blocks: list[Record] | None) -> float:
-        """Return the most that a term can add to the score of a chunk. Without blocks, this is only an upper bound."""
-        rarity = weights.rarities[term]
-        return search.compute_term_bound(rarity) if blocks is None else search.compute_bound(rarity, blocks)
-
     terms = _sort_rarest_first(weights)
+    rarities = [weights.rarities[term] for term in terms]
     sizes = state.postings.get_sizes(terms)
     block_lists = [
         state.postings.get_blocks(term) if size.blocks <= _MAX_WHOLE_BLOCKS else None
         for term, size in zip(terms, sizes, strict=True)
     ]
     try:
-        max_scores = list(map(compute_max_score, terms, block_lists))
+        # The most that each term can add to the score of a chunk. Without blocks, this is only an upper bound.
+        max_scores = [
+            search.compute_term_bound(rarity) if blocks is None else search.compute_bound(rarity, blocks)
+            for rarity, blocks in zip(rarities, block_lists, strict=True)
+        ]
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
             max_score, max_remaining = max_scores[index], math.fsum(max_scores[index + 1 :])
             # A frequent term is read whole only if chunks without the terms before it can still enter the top.
@@ -151,7 +149,7 @@ def find_best_by_words(
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:
                 blocks = state.postings.get_candidate_blocks(term, np.frombuffer(search.list_chunks(), np.uint64), size)
-            search.add_term(weights.rarities[term], blocks, max_score, max_remaining)
+            search.add_term(rarities[index], blocks, max_score, max_remaining)
         chunks, scores = search.select_best()
         return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
     except ValueError as error:

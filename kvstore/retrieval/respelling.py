@@ -115,9 +115,11 @@ def _respell_words(
         replacements = _find_foreign_replacements(question, state, stem, stemmer)
         replaced_question = WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
         return replaced_question, list(replacements.items())
-    all_replacements: list[tuple[str, str]] = []
+    # Contractions that lack the apostrophe: "whos", "dont".
+    replacements = {match.group(): f"{match[1]}'{match[2]}" for match in _CONTRACTION_PATTERN.finditer(question)}
+    question = _replace_words(question, replacements)
+    all_replacements = list(replacements.items())
     for find_replacements in (
-        _find_contractions,
         _find_question_word,
         find_form_replacements,
         _find_spellings,
@@ -140,14 +142,6 @@ def _replace_words(question: str, replacements: Mapping[str, str]) -> str:
     alternatives = "|".join(re.escape(words) for words in sorted(replacements, key=len, reverse=True))
     pattern = rf"(?<![\w/@=])(?<!\w[.,:])(?:{alternatives})(?![\w/@=%]|[.,:]\w)"
     return re.sub(pattern, lambda match: replacements[match.group()], question)
-
-
-def _find_contractions(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
-    """Map each contraction in a question that lacks its apostrophe ("whos", "dont") to the contraction with it.
-
-    ``state`` and ``stem`` are not used; all functions that find replacements have the same parameters.
-    """
-    return {match.group(): f"{match[1]}'{match[2]}" for match in _CONTRACTION_PATTERN.finditer(question)}
 
 
 def _find_question_word(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:

@@ -252,31 +252,22 @@ def _compute_walk_factors(
         rarity for term, rarity in hybrid.rarities.items() if term in informative_terms and term in remainder_terms
     ]  # one per informative word outside the names
     remainder_fraction = math.fsum(remainder_rarities) / total_rarity if total_rarity else 0.0
-    rarest_name = _find_rarest_name(query, names, spreads)
-    return _WalkFactors(
-        name=rarest_name,
-        name_chunks=0.0 if rarest_name is None else spreads[rarest_name].chunks,
-        total_chunks=query.chunk_count,
-        remainder_fraction=remainder_fraction,
-        num_words=len(remainder_rarities),
-        is_comparison=bool(decomposition.compared_keys),
-        coverage=hybrid.coverage,
-    )
-
-
-def _find_rarest_name(query: Query, names: Sequence[QuestionEntity], spreads: Mapping[str, Spread]) -> str | None:
-    """Return the key of the name in the fewest chunks, of the names that occur in chunks; None if there is none.
-
-    Only names that the question writes as names are considered. ``spreads`` has the estimated number of chunks about
-    each name, by its key. Ties are in order of keys.
-    """
     candidates = [
         (spreads[name.key].chunks, name.key)
         for name in names
         if spreads[name.key].chunks
         and is_written_as_name(query.question, name, allow_phrases=spreads[name.key].is_proper)
     ]
-    return min(candidates)[1] if candidates else None
+    num_name_chunks, rarest_name = min(candidates, default=(0.0, None))  # ties are in order of keys
+    return _WalkFactors(
+        name=rarest_name,
+        name_chunks=num_name_chunks,
+        total_chunks=query.chunk_count,
+        remainder_fraction=remainder_fraction,
+        num_words=len(remainder_rarities),
+        is_comparison=bool(decomposition.compared_keys),
+        coverage=hybrid.coverage,
+    )
 
 
 def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ids, npt.NDArray[np.float64]]:
