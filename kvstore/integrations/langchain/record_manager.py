@@ -29,8 +29,8 @@ _BATCH_SIZE = 500
 
 
 class KvstoreRecordManager(AdapterStore, RecordManager):
-    """A store as the record manager of the documents stored in it. ``namespace`` is the one of the vector store or
-    document index that added the documents. ``source_id_key`` is the metadata field with a document's group, or a
+    """A store as the record manager of the documents stored in it. ``namespace`` is the namespace of the vector store
+    or document index that added the documents. ``source_id_key`` is the metadata field with a document's group, or a
     function that returns the group of a document.
 
     ``path`` is the path of a store, with the ``embedding`` it was created with; ``store`` is an open store.
