@@ -169,7 +169,7 @@ class PageAnalysis:
         #: The id attributes of checkboxes.
         self.checkbox_ids = frozenset(node.attributes.get("id") for node in body.css("input[type=checkbox][id]"))
         self._landmarks = _Landmarks(body)
-        self._count_elements(body)
+        self._collect_stats(body)
         self.body_weight = self._measure_weight(body)
         declared_content = self._find_declared_content(body)
         is_declared = declared_content is not None
@@ -189,7 +189,7 @@ class PageAnalysis:
         stats = self.stats_by_id.get(node.mem_id)
         return 0 if stats is None else stats.text_length - stats.linked_length
 
-    def _count_elements(self, root: LexborNode) -> None:
+    def _collect_stats(self, root: LexborNode) -> None:
         """Store the counts of ``root`` and of all elements in it in ``stats_by_id``, and collect the ``_landmarks``.
 
         The local totals count everything from the beginning of the page. The counts of an element are the totals at its

@@ -394,8 +394,8 @@ class PageReleaser:
         #: Bytes of other mapped files in memory: what was left after the last release.
         self._other_bytes = 0
 
-    def count_accesses(self, num_records: int, *, is_lookup: bool = False) -> None:
-        """Count records that are read or written, and release the file's pages if too many of them are in memory.
+    def record_accesses(self, num_records: int, *, is_lookup: bool = False) -> None:
+        """Record accesses to records, and release the file's pages if too many of them are in memory.
 
         ``is_lookup`` is True for records found by key, not by a scan: their pages may soon be read again, so they are
         released only if the process has more than :data:`MIN_TOTAL_BYTES` in memory.

@@ -127,7 +127,8 @@ class ViewWriter(ViewReader):
 
 class LmdbView:
     """The read operations shared by snapshots and write transactions. A record is read from its table, and then its
-    changes in the change buffer are applied to it.
+    changes in the change buffer are applied to it. Accesses are reported to the *page releaser*, which frees the memory
+    of mapped pages.
     """
 
     writable = False
@@ -160,7 +161,7 @@ class LmdbView:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """Return the value of each key, None for a missing key; raise InputError for a key of 0 or over 511 bytes."""
         transaction = self._get_transaction()
-        self._count_lookups(len(keys))
+        self._record_lookups(len(keys))
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         try:
             stored_table = transaction.find_table(table)
@@ -181,7 +182,7 @@ class LmdbView:
         Raises CorruptionError for damage.
         """
         transaction = self._get_transaction()
-        self._count_lookups(len(prefixes))
+        self._record_lookups(len(prefixes))
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
             stored_table = transaction.find_table(table)
@@ -218,7 +219,7 @@ class LmdbView:
         Raises CorruptionError for damage.
         """
         transaction = self._get_transaction()
-        self._count_lookups(len(ranges))
+        self._record_lookups(len(ranges))
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         try:
             stored_table = transaction.find_table(table)
@@ -277,12 +278,12 @@ class LmdbView:
         """True if the view is closed."""
         return self._transaction is None
 
-    def _count_lookups(self, num_records: int) -> None:
-        """Count lookups of records, and release the pages of the file if too many of them are in memory.
+    def _record_lookups(self, num_records: int) -> None:
+        """Record lookups of records, and release the pages of the file if too many of them are in memory.
 
         A snapshot may read the same pages again, so they are released later than those of a write transaction.
         """
-        self._owner.page_releaser.count_accesses(num_records, is_lookup=not self.writable)
+        self._owner.page_releaser.record_accesses(num_records, is_lookup=not self.writable)
 
     def _get_buffer(self) -> ChangeBuffer:
         """Return the change buffer (changes not yet in their tables) as this view sees it; read it on first use."""
@@ -313,7 +314,7 @@ class LmdbView:
         frees the memory of mapped pages after many reads. Raises CorruptionError for damage.
         """
         page_releaser = self._owner.page_releaser
-        page_releaser.count_accesses(1)
+        page_releaser.record_accesses(1)
         try:
             with transaction.cursor(table=stored_table) as cursor:
                 if reverse:
@@ -324,7 +325,7 @@ class LmdbView:
                             return
                         yield key, value
                         if not num_read % _REPORT_INTERVAL:
-                            page_releaser.count_accesses(_REPORT_INTERVAL)
+                            page_releaser.record_accesses(_REPORT_INTERVAL)
                 elif cursor.set_range(start) if start else cursor.first():
                     for num_read, (key_view, value) in enumerate(cursor.iternext(), 1):
                         key = bytes(key_view)
@@ -332,7 +333,7 @@ class LmdbView:
                             return
                         yield key, value
                         if not num_read % _REPORT_INTERVAL:
-                            page_releaser.count_accesses(_REPORT_INTERVAL)
+                            page_releaser.record_accesses(_REPORT_INTERVAL)
         except STORAGE_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
 

@@ -42,9 +42,9 @@ _MERGE_BATCH = 1024
 
 
 class WriteTransaction(LmdbView):
-    """The single write transaction of a store: its reads see its changes, others see them after :meth:`commit`. Once it
-    is too large for one segment, it *appends directly*: new records beyond the last key of a table are written to the
-    table itself, not to the change buffer.
+    """The single write transaction of a store: its reads see its changes, others see them after :meth:`commit`. If it
+    is too large for one segment, it *appends directly*: new records beyond the last key of a table go to the table
+    itself. The *page releaser* frees the memory of mapped pages after many accesses.
 
     A context manager that commits on a clean exit and rolls back on an error. It belongs to the thread that began it.
     Any LMDB error during a change rolls the transaction back and ends it.
@@ -269,7 +269,7 @@ class WriteTransaction(LmdbView):
         own_changes = self._own_changes.setdefault(table, {})
         chains: TableChanges = {}
         read_stored = self._make_table_reader(table)
-        self._owner.page_releaser.count_accesses(len(changes))
+        self._owner.page_releaser.record_accesses(len(changes))
         try:
             # A change is buffered as the new value or, if that is shorter, as a patch: the difference from the last
             # value. ``own_changes`` gets that piece; ``chains`` gets all pieces that the buffer then has for the key.
@@ -368,7 +368,7 @@ class WriteTransaction(LmdbView):
         removed_keys = [key for key, value in changes.items() if value is None]
         new_records = sorted((key, value) for key, value in changes.items() if value is not None)
         transaction = self._get_transaction()
-        self._owner.page_releaser.count_accesses(len(changes))  # changing records reads their pages first
+        self._owner.page_releaser.record_accesses(len(changes))  # changing records reads their pages first
         try:
             stored_table = self._ensure_table(table) if new_records else self._find_table(table)
             if stored_table is None:
@@ -397,7 +397,7 @@ class WriteTransaction(LmdbView):
         Any LMDB error except an invalid key rolls the transaction back.
         """
         transaction = self._get_transaction()
-        self._owner.page_releaser.count_accesses(1)
+        self._owner.page_releaser.record_accesses(1)
         try:
             stored_table = self._ensure_table(table)
             self._num_changes += 1
@@ -414,7 +414,7 @@ class WriteTransaction(LmdbView):
         stored_table = self._find_table(table)
         if stored_table is None:
             return False
-        self._owner.page_releaser.count_accesses(1)
+        self._owner.page_releaser.record_accesses(1)
         self._num_changes += 1
         try:
             was_present: bool = transaction.delete(key, table=stored_table)

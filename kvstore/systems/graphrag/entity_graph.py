@@ -91,7 +91,7 @@ def build_entity_graph(state: State) -> EntityGraph:
     degrees = graph.degrees
     links = _sum_links(state.get_part(GRAPH), load_display_entities(state), graph.entities)
     edges = compute_edge_weights(
-        len(graph.keys), _count_cooccurrences(graph.mention_chunks, graph.mention_nodes, degrees), links, degrees
+        len(graph.keys), _sum_cooccurrences(graph.mention_chunks, graph.mention_nodes, degrees), links, degrees
     )
     return replace(graph, edges=edges)
 
@@ -207,7 +207,7 @@ def find_group_starts(sorted_numbers: IntArray) -> IntArray:
     return np.flatnonzero(is_start)
 
 
-def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Edges:
+def _sum_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Edges:
     """Return the pairs of nodes mentioned in the same chunk, weighted by the number of such chunks.
 
     Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node. ``degrees`` has the number
