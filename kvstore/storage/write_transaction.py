@@ -43,8 +43,8 @@ _MERGE_BATCH = 1024
 
 class WriteTransaction(LmdbView):
     """The single write transaction of a store: its reads see its changes, others see them after :meth:`commit`. If it
-    is too large for one segment, it *appends directly*: new records beyond the last key of a table go to the table
-    itself. The *page releaser* frees the memory of mapped pages after many accesses.
+    is too large for one segment, it *appends directly*: new records beyond the last key of a table go to that table.
+    The *page releaser* frees the memory of mapped pages after many accesses.
 
     A context manager that commits on a clean exit and rolls back on an error. It belongs to the thread that began it.
     Any LMDB error during a change rolls the transaction back and ends it.
