@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO, cast
 
 _CONTROL = r"\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -42,11 +42,12 @@ class MaskedStream:
 
     def __init__(self, stream: TextIO) -> None:
         """Wrap ``stream``, to which the masked text is written."""
-        self._stream = stream
+        #: The wrapped stream, for output that moves the cursor.
+        self.unmasked_stream = stream
 
     def write(self, text: str) -> int:
         """Write ``text`` with masked control characters, and return its length."""
-        self._stream.write(mask_lines(text))
+        self.unmasked_stream.write(mask_lines(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -54,14 +55,9 @@ class MaskedStream:
         for line in lines:
             self.write(line)
 
-    @property
-    def unmasked_stream(self) -> TextIO:
-        """The wrapped stream, without masking of control characters, for output that moves the cursor."""
-        return self._stream
-
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the wrapped stream that this class does not define."""
-        return getattr(self._stream, name)
+        return getattr(self.unmasked_stream, name)
 
 
 @contextmanager
@@ -70,11 +66,6 @@ def mask_output() -> Iterator[None]:
 
     A pipe or a file gets results unchanged.
     """
-    out, error = sys.stdout, sys.stderr
-    if out.isatty():
-        sys.stdout = cast(TextIO, MaskedStream(out))
-    sys.stderr = cast(TextIO, MaskedStream(error))
-    try:
+    out = cast(TextIO, MaskedStream(sys.stdout)) if sys.stdout.isatty() else sys.stdout
+    with redirect_stdout(out), redirect_stderr(cast(TextIO, MaskedStream(sys.stderr))):
         yield
-    finally:
-        sys.stdout, sys.stderr = out, error

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
@@ -32,17 +32,14 @@ from prompt_toolkit.styles import Style
 
 from kvstore import language
 from kvstore.errors import KvstoreError
-from kvstore.integrations.saved_queries import load_queries
 from kvstore.integrations.store_catalog import StoreCatalog
 from kvstore.language import find_unquoted_question, is_complete, iter_tokens
 
 from .completion import SQL_WORDS, complete
 from .configuration import configure
 from .console import Bail, Console, ShellExit, get_state_folder
-from .dot_commands import COMMANDS
 from .masking import mask_line, mask_lines
 from .pager import get_default_pager
-from .render import MODES
 from .script import COMMAND_PREFIXES, DOTLESS_COMMANDS, can_begin_statement, expand_questions, split_items
 from .store_opener import StoreOpener
 
@@ -316,7 +313,7 @@ class StoreCompleter(Completer):
 
 
 class LiveCatalog(StoreCatalog):
-    """A completion catalog of the open store, the file system and the shell."""
+    """A completion catalog of the open store and the file system."""
 
     def __init__(self, console: Console) -> None:
         """Create a catalog of the store of ``console``, which can open another store later."""
@@ -336,15 +333,3 @@ class LiveCatalog(StoreCatalog):
             entry for entry in entries if entry.name.startswith(start) and (start or entry.name[0] != ".")
         )
         return [folder + slash + entry.name + ("/" if entry.is_dir() else "") for entry in visible_entries]
-
-    def list_commands(self) -> Mapping[str, str]:
-        """Return the dot commands with the kinds of their arguments."""
-        return {command.name: command.argument_kind for command in COMMANDS.values()}
-
-    def list_saved_queries(self) -> Sequence[str]:
-        """Return the names of the saved statements."""
-        return list(load_queries())
-
-    def list_modes(self) -> Sequence[str]:
-        """Return the formats of results."""
-        return list(MODES)

@@ -29,7 +29,7 @@ from kvstore.language.description_handlers import list_described_kinds
 from kvstore.language.index_handlers import list_index_kinds
 from kvstore.language.parser import parse
 from kvstore.registry import STRATEGIES
-from kvstore_shell import cli, command_options, layout, psql_commands, render
+from kvstore_shell import cli, command_options, completion, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.console import _describe_mass_change
 from kvstore_shell.dot_commands import COMMANDS
@@ -449,18 +449,9 @@ class SmallCatalog:
     def list_paths(self, prefix: str) -> Sequence[str]:
         return [path for path in ("docs/", "data.csv", "~/my data.sql") if path.startswith(prefix)]
 
-    def list_commands(self) -> Mapping[str, str]:
-        return {command.name: command.argument_kind for command in COMMANDS.values()}
-
-    def list_saved_queries(self) -> Sequence[str]:
-        return ["big", "small"]
-
-    def list_modes(self) -> Sequence[str]:
-        return list(render.MODES)
-
 
 def list_completions(before: str) -> list[str]:
-    return [completion.text for completion in complete(before, SmallCatalog())]
+    return [offered.text for offered in complete(before, SmallCatalog())]
 
 
 @pytest.mark.parametrize(
@@ -526,7 +517,8 @@ def list_completions(before: str) -> list[str]:
         (".quit ", []),
     ],
 )
-def test_completion(before: str, texts: list[str]) -> None:
+def test_completion(before: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion, "load_queries", lambda: {"big": "SELECT 2;", "small": "SELECT 1;"})
     assert list_completions(before) == texts
 
 
@@ -535,11 +527,11 @@ def test_completion(before: str, texts: list[str]) -> None:
 def test_completion_on_every_prefix_of_every_example(example: str) -> None:
     for end in range(len(example) + 1):
         before = example[:end]
-        for completion in complete(before, SmallCatalog()):
-            assert isinstance(completion, Completion)
-            assert 0 <= completion.start <= len(before)
-            if completion.kind in ("keyword", "strategy", "table") and "SELECT" not in before.upper():
-                self_standing = before[: completion.start] + completion.text
+        for offered in complete(before, SmallCatalog()):
+            assert isinstance(offered, Completion)
+            assert 0 <= offered.start <= len(before)
+            if offered.kind in ("keyword", "strategy", "table") and "SELECT" not in before.upper():
+                self_standing = before[: offered.start] + offered.text
                 _assert_can_continue(self_standing)
 
 
@@ -1191,10 +1183,10 @@ def test_statements_are_saved_under_names(
     out, error = capsys.readouterr()
     assert "two\na  b\n" in out and "a name must be one word of at most 60 characters, not 'my two'" in error
     assert json.loads(Path("settings/kvstore/queries.json").read_text()).keys() == {"one", "two"}
+    assert [offered.text for offered in complete(".saved o", SmallCatalog())] == ["one"]
     Path("settings/kvstore/queries.json").write_text("[")
     assert cli.run(["shell", "s", "-c", ".saved"]) == 1
     assert "repair or remove the file" in capsys.readouterr().err
-    assert [completion.text for completion in complete(".saved b", SmallCatalog())] == ["big"]
 
 
 def test_a_result_is_copied_to_a_file(
