@@ -351,13 +351,17 @@ class Console:
         self.close_output()
 
     def _close_store(self) -> None:
-        """Close the store, after rolling back an open transaction with a message.
+        """Close the store, after rolling back an open transaction with a message; in a script, that is a failure.
 
         If ``deletes_unused_store`` is set and anything failed, a store without content is deleted.
         """
         if not isinstance(self._store, StoreOpener) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
-            self.notify("the open transaction was rolled back")
+            if self.is_interactive:
+                self.notify("the open transaction was rolled back")
+            else:
+                self.has_failed = True
+                self.notify("error: the open transaction was rolled back; end it with COMMIT to keep its changes")
         if self.deletes_unused_store and self.has_failed and not isinstance(self._store, StoreOpener):
             from kvstore.language import delete_unused_store
 

@@ -144,7 +144,9 @@ def test_bail_and_the_end_of_a_script_roll_back(run_kvstore: Run, store: str) ->
     status, _, error = run_kvstore("shell", store, stdin=script)
     assert (status, "rolled back" in error) == (1, False)
     assert run_kvstore("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
-    assert "rolled back" in run_kvstore("shell", store, "-c", "BEGIN; DELETE DOCUMENT 'b'")[2]
+    status, _, error = run_kvstore("shell", store, "-c", "BEGIN; DELETE DOCUMENT 'b'")
+    assert status == 1
+    assert error.endswith("error: the open transaction was rolled back; end it with COMMIT to keep its changes\n")
     assert run_kvstore("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
 
 
