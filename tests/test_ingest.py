@@ -37,6 +37,14 @@ def test_a_folder_is_ingested_once_and_then_skipped(store: kvstore.Store, folder
     assert document.title == "Piers"
 
 
+def test_an_ingest_in_a_transaction_is_refused_before_any_file_is_read(store: kvstore.Store, folder: Path) -> None:
+    with store.transaction() as transaction:
+        transaction.put("a", "The Harbour is closed.")
+        with pytest.raises(errors.TransactionError, match="this thread has a write transaction open"):
+            store.ingest_progress(folder)
+    assert store.keys() == ["a"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_folder_whose_name_is_not_utf8_is_ingested_and_pruned(

@@ -218,6 +218,8 @@ class Handle(ClosedOnExit, Queryable):
     ) -> None:
         """Raise ClosedError or ReadOnlyError if the store cannot be changed; ``remedy`` is the advice in the message.
 
+        Raises TransactionError if this thread has a write transaction open, before any work is done.
+
         The settings that a new store takes from its first documents, such as the language, become final, because a
         change depends on them. An ingest, which chooses these settings itself, passes ``finalizes_settings=False``.
         """
@@ -225,6 +227,7 @@ class Handle(ClosedOnExit, Queryable):
         if self.readonly:
             reason = self._session.environment.readonly_reason
             raise ReadOnlyError(reason or f"{self.path} was opened read-only; {remedy}")
+        self._session.environment.require_no_write_transaction()
         if finalizes_settings:
             self._session.store.finalize_settings()
 

@@ -122,10 +122,7 @@ class WriterLock:
         naming the holder after the timeout, TransactionError if this thread already holds the lock, ReadOnlyError if
         the lock file cannot be written, and StoreFullError if there is no room to create it.
         """
-        if self.is_held:
-            raise TransactionError(
-                "this thread has a write transaction open; use its methods, or commit it or roll it back first"
-            )
+        self.require_not_held()
         attempts: list[bool] = []
         try:
             deadline = self._acquire_thread_lock(timeout, attempts)
@@ -165,6 +162,13 @@ class WriterLock:
     def is_held(self) -> bool:
         """True if this thread holds the lock."""
         return self._holder is threading.current_thread()
+
+    def require_not_held(self) -> None:
+        """Raise TransactionError if this thread holds the lock, and would therefore wait for itself."""
+        if self.is_held:
+            raise TransactionError(
+                "this thread has a write transaction open; use its methods, or commit it or roll it back first"
+            )
 
     def ensure_held(self, timeout: float) -> contextlib.AbstractContextManager[None]:
         """Return a context manager that holds the lock within its block; does nothing if this thread holds it."""

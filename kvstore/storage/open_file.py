@@ -194,6 +194,10 @@ class OpenFile:
         if self.unusable_reason is not None:
             raise ClosedError(f"{self.path}: {self.unusable_reason}")
 
+    def require_no_write_transaction(self) -> None:
+        """Raise TransactionError if this thread has a write transaction open, and can therefore begin no other."""
+        self._writer_lock.require_not_held()
+
     @property
     def closed(self) -> bool:
         """True if the file can no longer be used: closed, or inherited through a fork."""
