@@ -175,6 +175,24 @@ def test_two_directories_that_link_to_one_data_file_share_their_locks(tmp_path: 
     assert (linked / "data.mdb").is_symlink()
 
 
+def test_a_data_file_with_two_hard_links_is_only_read(tmp_path: Path) -> None:
+    """Its two directories have locks of their own, so writers in them overwrote each other's pages."""
+    path, linked = tmp_path / "store", tmp_path / "linked"
+    with Environment.open(path) as environment:
+        put_record(environment, b"first")
+    linked.mkdir()
+    os.link(path / "data.mdb", linked / "data.mdb")
+    for directory in (path, linked):
+        with Environment.open(directory) as environment:
+            assert list_keys(environment) == [b"first"]
+            with pytest.raises(ReadOnlyError, match=r"data\.mdb has 2 hard links, .* remove the other links"):
+                environment.write()
+    (linked / "data.mdb").unlink()
+    with Environment.open(path) as environment:
+        put_record(environment, b"second")
+        assert list_keys(environment) == [b"first", b"second"]
+
+
 def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with start_python(WRITER, path) as first_writer, start_python(WRITER, path) as second_writer:

@@ -32,6 +32,7 @@ from .location import (
     READERS_FILE,
     REPAIR_DIRECTORY,
     WRITER_FILE,
+    explain_hard_links,
     get_file_size,
     is_creation_needed,
     make_directory,
@@ -113,7 +114,7 @@ class Environment(ClosedOnExit, OpenFile):
         without its meta page: a crash of the machine may lose the last commits, but never damages the store.
         ``buffered_tables`` are the tables with small, scattered records: small commits buffer their changes
         (:mod:`.change_buffer`). A ``scratch`` store is deleted by its creator: no write waits for the disk, and a crash
-        of the machine may leave it in any condition.
+        of the machine may leave it in any condition. A data file with several hard links is opened read-only.
 
         Raises StoreNotFoundError, NotAStoreError, CorruptionError (the data file was truncated), StoreFullError (no
         space to begin), ReadOnlyError (no permission to write), LockTimeoutError (another process is creating or
@@ -126,6 +127,8 @@ class Environment(ClosedOnExit, OpenFile):
         if not is_missing:
             _require_not_open(path)
             directory = resolve_data_link(directory)
+        refusal = None if is_missing or readonly else explain_hard_links(directory)
+        readonly = readonly or refusal is not None
         size = compute_map_size(map_size, max_bytes, 0 if is_missing else get_file_size(directory / DATA_FILE))
         if is_missing:
             make_directory(directory)
@@ -150,6 +153,8 @@ class Environment(ClosedOnExit, OpenFile):
                 buffered_tables=buffered_tables,
             )
             environment._is_new = is_new
+            if refusal is not None:
+                environment.refuse_changes(refusal)
             _environments.add(environment)
             try:
                 environment._begin_use(is_locked=is_locked)

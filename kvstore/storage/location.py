@@ -109,6 +109,20 @@ def resolve_data_link(path: Path) -> Path:
     return target.parent if data_path.is_symlink() and target.name == DATA_FILE else path
 
 
+def explain_hard_links(directory: Path) -> str | None:
+    """Return why the data file in ``directory`` must not be changed: it has several hard links; None if it has one.
+
+    Each directory with a link has its own lock files, so two processes could write to the file at the same time.
+    """
+    num_links = (directory / DATA_FILE).stat().st_nlink
+    if num_links <= 1:
+        return None
+    return (
+        f"{DATA_FILE} has {num_links} hard links, and processes that open it in other directories do not wait for each "
+        "other, so it is open read-only; remove the other links, or change a copy (kvstore backup makes one)"
+    )
+
+
 def _require_data_file(data_path: Path) -> None:
     """Raise NotAStoreError if the data file is not an LMDB file, CorruptionError if it is shorter than its meta pages.
 
