@@ -1696,6 +1696,43 @@ def test_a_process_opens_many_stores_for_writing(tmp_path: Path, number: int) ->
         assert read_line(run) == str(number + number // 100)
 
 
+OPEN_TOO_MANY = """
+import resource
+from pathlib import Path
+from kvstore.errors import KvstoreError
+environments = []
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+try:
+    for place in range(60):
+        environments.append(Environment.open(Path(path) / str(place)))
+except KvstoreError as error:
+    print(error, flush=True)
+descriptors = []
+try:
+    while True:
+        descriptors.append(os.dup(0))
+except OSError:
+    pass
+try:
+    environments[0].write()
+except KvstoreError as error:
+    print(error, flush=True)
+for descriptor in descriptors:
+    os.close(descriptor)
+with environments[0].write() as transaction:
+    transaction.put("a", b"key", b"value")
+for environment in environments:
+    environment.close()
+"""
+
+
+def test_a_process_that_opens_too_many_files_is_told_so(tmp_path: Path) -> None:
+    remedy = "too many open files; close other stores, or raise the limit (ulimit -n)"
+    with start_python(OPEN_TOO_MANY, tmp_path) as run:
+        assert read_line(run).endswith(remedy)
+        assert read_line(run) == f"{tmp_path / '0' / 'writer.lock'}: {remedy}"
+
+
 def write_backup(environment: Environment, target: Path) -> None:
     environment.copy_to(target)
 

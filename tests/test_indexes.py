@@ -725,6 +725,20 @@ FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
+def test_a_file_that_the_system_refuses_to_read_is_not_used(filled_store: kvstore.Store) -> None:
+    """A link to itself stands for every file that cannot be read, such as one without permission."""
+    expected = search_documents(filled_store, make_unit_vector(5))
+    (segment, *_) = list_segments(filled_store)
+    segment.unlink()
+    segment.symlink_to(segment)
+    filled_store = reopen(filled_store)
+    assert search_documents(filled_store, make_unit_vector(5)) == expected
+    assert get_status(filled_store)[0] == "damaged"
+    filled_store.refresh()
+    assert get_status(filled_store)[0] == "ready"
+    filled_store.close()
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("forgery", FORGED)
 @pytest.mark.parametrize("part", [False, True])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from other_process import read_line, send_line, start_python
 
-from kvstore.errors import LockTimeoutError, ReadOnlyError
+from kvstore.errors import KvstoreError, LockTimeoutError, ReadOnlyError
 from kvstore.storage.environment import Environment
 
 #: A process that opens the store until it reads "close", and writes each other key that it reads, in two steps.
@@ -191,6 +191,20 @@ def test_a_data_file_with_two_hard_links_is_only_read(tmp_path: Path) -> None:
     with Environment.open(path) as environment:
         put_record(environment, b"second")
         assert list_keys(environment) == [b"first", b"second"]
+
+
+def test_a_directory_in_the_place_of_the_lock_file(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with Environment.open(path) as environment:
+        (path / "writer.lock").unlink()
+        (path / "writer.lock").mkdir()
+        with pytest.raises(KvstoreError, match=r"writer\.lock: cannot be used \(Is a directory\); check that it is"):
+            environment.write()
+    with pytest.raises(KvstoreError, match=r"writer\.lock: cannot be used \(Is a directory\)"):
+        Environment.open(path)
+    (path / "writer.lock").rmdir()
+    with Environment.open(path) as environment:
+        put_record(environment, b"first")
 
 
 def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from kvstore_cext.pages import PageError, Pages, get_address, verify_free_list
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError, StoreNotFoundError
 from ..process.frozen_dataclass import frozen_dataclass
 from .dense_copy import write_dense_copy
-from .lmdb_errors import STORAGE_ERRORS, translate_error
+from .lmdb_errors import STORAGE_ERRORS, report_system_errors, translate_error
 from .location import DATA_FILE, NEW_DATA_FILE, REPAIR_DIRECTORY
 from .mapped_pages import PageTransaction, VerifiedTransaction, release_pages
 from .meta_pages import find_first_leaf, make_foreign_file_error, verify_meta_pages
@@ -231,7 +231,8 @@ class DataFile:
         """
         page_size = self._page_size = self.environment.stat()["psize"]
         verify_meta = partial(self._verify_not_overtaken, change)
-        leaf = find_first_leaf(self.path, self._get_descriptor(), page_size, change, verify_meta)
+        with report_system_errors(str(self.path)):
+            leaf = find_first_leaf(self.path, self._get_descriptor(), page_size, change, verify_meta)
         if leaf is None:
             return None
         with transaction.cursor() as cursor:
@@ -361,9 +362,11 @@ class DataFile:
         from lmdb.verify import VerifyError, verify
 
         try:
-            return [f"{self.path.name}: {fault}" for fault in verify(str(self.path))]  # type: ignore[no-untyped-call]
+            with report_system_errors(str(self.path)):
+                faults = verify(str(self.path))  # type: ignore[no-untyped-call]
         except VerifyError as error:
-            return [f"{self.path.name}: {error}"]
+            faults = [error]
+        return [f"{self.path.name}: {fault}" for fault in faults]
 
     def copy_pages(self, target: Path) -> None:
         """Copy the last commit page by page, with free pages, to the new file ``target``; no writer may be active.

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import lmdb
 
-from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError
+from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from ..process.closed_on_exit import ClosedOnExit
 from .data_file import CompactReport, FileStatistics
 from .index_file import remove_leftovers
-from .lmdb_errors import MapFull, translate_error
+from .lmdb_errors import MapFull, report_system_errors, translate_error
 from .location import (
     DATA_FILE,
     READERS_FILE,
@@ -69,19 +69,6 @@ Result = TypeVar("Result")
 _environments: weakref.WeakSet[Environment] = weakref.WeakSet()
 
 
-@contextlib.contextmanager
-def _report_deletion() -> Iterator[None]:
-    """Replace a FileNotFoundError from the block with StoreNotFoundError: another process deleted a store file."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        path = error.filename or "the data file"
-        raise StoreNotFoundError(
-            f"{path}: the store was deleted, moved or unmounted while it was being opened; check the path, and open it "
-            "again"
-        ) from error
-
-
 class Environment(ClosedOnExit, OpenFile):
     """One open store directory: its transactions, copies and compaction. Any thread may use it."""
 
@@ -91,7 +78,6 @@ class Environment(ClosedOnExit, OpenFile):
     # -- Opening and closing
 
     @classmethod
-    @_report_deletion()
     def open(
         cls,
         path: str | os.PathLike[str],
@@ -121,50 +107,52 @@ class Environment(ClosedOnExit, OpenFile):
         compacting this store), InputError.
         """
         check_options(durability, map_size, max_bytes, lock_timeout)
-        directory = Path(path)
-        create = create and not readonly
-        is_missing = is_creation_needed(directory, create=create)
-        if not is_missing:
-            _require_not_open(path)
-            directory = resolve_data_link(directory)
-        refusal = None if is_missing or readonly else explain_hard_links(directory)
-        readonly = readonly or refusal is not None
-        size = compute_map_size(map_size, max_bytes, 0 if is_missing else get_file_size(directory / DATA_FILE))
-        if is_missing:
-            make_directory(directory)
-        lock = WriterLock(directory / WRITER_FILE)
-        # The writer lock is needed to create the data file, and to open the tables for writing. An existing store opens
-        # without it while another process writes: it is opened read-only first, so that opening does not wait.
-        is_locked = not readonly and _lock_for_opening(lock, lock_timeout, is_new=is_missing)
-        try:
-            # Another process may have created it while this one waited for the lock.
-            is_new = is_missing and not (directory / DATA_FILE).exists()
-            if is_new:
-                create_data_file(directory)
-            environment = cls(
-                directory,
-                lock,
-                readonly=readonly,
-                opens_readonly=not is_locked,
-                durability="none" if scratch else durability,
-                map_size=size,
-                max_bytes=max_bytes,
-                lock_timeout=lock_timeout,
-                buffered_tables=buffered_tables,
-            )
-            environment._is_new = is_new
-            if refusal is not None:
-                environment.refuse_changes(refusal)
-            _environments.add(environment)
+        with report_system_errors(str(path)):
+            directory = Path(path)
+            create = create and not readonly
+            is_missing = is_creation_needed(directory, create=create)
+            if not is_missing:
+                _require_not_open(path)
+                directory = resolve_data_link(directory)
+            refusal = None if is_missing or readonly else explain_hard_links(directory)
+            readonly = readonly or refusal is not None
+            size = compute_map_size(map_size, max_bytes, 0 if is_missing else get_file_size(directory / DATA_FILE))
+            if is_missing:
+                make_directory(directory)
+            lock = WriterLock(directory / WRITER_FILE)
+            # The writer lock is needed to create the data file, and to open the tables for writing. An existing store
+            # opens without it while another process writes: it is opened read-only first, so that opening does not
+            # wait.
+            is_locked = not readonly and _lock_for_opening(lock, lock_timeout, is_new=is_missing)
             try:
-                environment._begin_use(is_locked=is_locked)
-            except BaseException:
-                environment.close()
-                raise
-            return environment
-        finally:
-            if is_locked:
-                lock.release()
+                # Another process may have created it while this one waited for the lock.
+                is_new = is_missing and not (directory / DATA_FILE).exists()
+                if is_new:
+                    create_data_file(directory)
+                environment = cls(
+                    directory,
+                    lock,
+                    readonly=readonly,
+                    opens_readonly=not is_locked,
+                    durability="none" if scratch else durability,
+                    map_size=size,
+                    max_bytes=max_bytes,
+                    lock_timeout=lock_timeout,
+                    buffered_tables=buffered_tables,
+                )
+                environment._is_new = is_new
+                if refusal is not None:
+                    environment.refuse_changes(refusal)
+                _environments.add(environment)
+                try:
+                    environment._begin_use(is_locked=is_locked)
+                except BaseException:
+                    environment.close()
+                    raise
+                return environment
+            finally:
+                if is_locked:
+                    lock.release()
 
     def _begin_use(self, *, is_locked: bool) -> None:
         """Verify the length of the file and open its tables.

@@ -174,12 +174,22 @@ def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> Fil
 
 
 def _map_file(path: Path) -> memoryview:
-    """Return an index file mapped into memory; raise IndexUnavailableError if it is shorter than a header."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < _HEADER.size:
-            raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was truncated; REFRESH rebuilds it")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    """Return an index file mapped into memory.
+
+    Raises FileNotFoundError, and IndexUnavailableError if it cannot be read or is shorter than a header.
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < _HEADER.size:
+                raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was truncated; REFRESH rebuilds it")
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise IndexUnavailableError(
+            f"{path}: cannot be read ({error.strerror}); check its permissions, or let REFRESH rebuild it"
+        ) from error
 
 
 def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:

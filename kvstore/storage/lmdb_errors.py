@@ -1,10 +1,12 @@
-"""The translation of LMDB errors to errors of ``kvstore.errors``, with the remedy. A *PageError* is raised by kvstore's
-own reader of LMDB pages, for a damaged page or a closed transaction.
+"""The translation of errors of LMDB and of the system to errors of ``kvstore.errors``, with the remedy. A *PageError*
+is raised by kvstore's own reader of LMDB pages, for a damaged page or a closed transaction.
 """
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import lmdb
 
@@ -29,6 +31,7 @@ MAX_KEY_BYTES = 511
 ABOVE_ALL_KEYS = b"\xff" * (MAX_KEY_BYTES + 1)
 #: LMDB raises EIO if a write ended early, as happens when the disk becomes full.
 NO_SPACE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+_TOO_MANY_FILES_ERRNOS = {errno.EMFILE, errno.ENFILE}
 
 
 class MapFull(StoreFullError):
@@ -48,10 +51,9 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
             "try again"
         )
     if code == errno.ENOENT:
-        return StoreNotFoundError(
-            f"{location}: the store was deleted, moved or unmounted while it was being opened; check the path, and "
-            "open it again"
-        )
+        return _make_deletion_error(location)
+    if code in _TOO_MANY_FILES_ERRNOS:
+        return _make_too_many_files_error(location)
     if isinstance(error, lmdb.TxnFullError):
         return StoreFullError(f"{location}: too many changes for one transaction; split them into several")
     if isinstance(error, lmdb.BadValsizeError):
@@ -72,6 +74,42 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
     if "closed" in str(error):
         return ClosedError(f"{location}: the snapshot or transaction was closed; open another")
     return KvstoreError(f"{location}: LMDB failed: {error}")
+
+
+@contextmanager
+def report_system_errors(location: str) -> Iterator[None]:
+    """Replace an OSError from the block with a kvstore error; ``location`` is for errors that have no path."""
+    try:
+        yield
+    except OSError as error:
+        raise _translate_system_error(error, error.filename or location) from error
+
+
+def _translate_system_error(error: OSError, path: str) -> KvstoreError:
+    """Return the kvstore error for an error of the system at a file of a store."""
+    if error.errno in NO_SPACE_ERRNOS:
+        return StoreFullError(f"{path}: the disk is full or failing ({error.strerror}); free some space and try again")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return _make_deletion_error(path)
+    if error.errno in _TOO_MANY_FILES_ERRNOS:
+        return _make_too_many_files_error(path)
+    return KvstoreError(
+        f"{path}: cannot be used ({error.strerror}); check that it is a file that this user may read and write, on a "
+        "local disk"
+    )
+
+
+def _make_deletion_error(location: str) -> StoreNotFoundError:
+    """Return the error for a file of a store that another process deleted."""
+    return StoreNotFoundError(
+        f"{location}: the store was deleted, moved or unmounted while it was being opened; check the path, and open it "
+        "again"
+    )
+
+
+def _make_too_many_files_error(location: str) -> KvstoreError:
+    """Return the error for a process that may not open more files."""
+    return KvstoreError(f"{location}: too many open files; close other stores, or raise the limit (ulimit -n)")
 
 
 def make_key_error(location: str) -> InputError:

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError, TransactionError
-from .lmdb_errors import NO_SPACE_ERRNOS
+from .lmdb_errors import NO_SPACE_ERRNOS, report_system_errors
 from .location import READERS_FILE, WRITER_FILE, flush, open_store_file
 from .readers_table import can_create_reader_table, reserve_reader_table
 
@@ -82,10 +82,12 @@ def is_current_file(descriptor: int, path: Path) -> bool:
 
 def release_lock(descriptor: int) -> None:
     """Release a lock and close its descriptor."""
-    # Unlock explicitly: a child forked meanwhile may hold a copy of the descriptor.
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
+        # Unlock explicitly: a child forked meanwhile may hold a copy of the descriptor. If the system refuses, closing
+        # the descriptor still releases the lock, unless there is such a child.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:  # also after an interrupt
         os.close(descriptor)
 
 
@@ -120,15 +122,18 @@ class WriterLock:
 
         The wait starts again while a :class:`MaintenanceThread` of this process holds the lock. Raises LockTimeoutError
         naming the holder after the timeout, TransactionError if this thread already holds the lock, ReadOnlyError if
-        the lock file cannot be written, and StoreFullError if there is no room to create it.
+        the lock file cannot be written, StoreFullError if there is no room to create it, and KvstoreError for any other
+        error of the system.
         """
         self.require_not_held()
         attempts: list[bool] = []
         try:
             deadline = self._acquire_thread_lock(timeout, attempts)
             self._holder = threading.current_thread()
-            self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
-            if os.pread(self._descriptor, 1, 0):
+            with report_system_errors(str(self.path)):
+                self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
+                was_killed = bool(os.pread(self._descriptor, 1, 0))
+            if was_killed:
                 # A process id remains in the file only if the last holder was killed, perhaps before the renaming of a
                 # compacted file was durable.
                 with contextlib.suppress(OSError):
@@ -196,10 +201,11 @@ class WriterLock:
         Returns None if there is no lock file, and therefore no writer. Raises LockTimeoutError if a writer holds the
         lock for ``timeout`` seconds.
         """
-        try:
-            return self._lock_file(fcntl.LOCK_SH, time.monotonic() + timeout, timeout)
-        except FileNotFoundError:
-            return None
+        with report_system_errors(str(self.path)):
+            try:
+                return self._lock_file(fcntl.LOCK_SH, time.monotonic() + timeout, timeout)
+            except FileNotFoundError:
+                return None
 
     def _acquire_thread_lock(self, timeout: float, attempts: list[bool]) -> float:
         """Acquire the thread lock of this process; return the deadline for the interprocess lock.
@@ -366,7 +372,7 @@ class SharedOpenLock:
                 descriptor = os.open(self.path, os.O_RDONLY)
             except FileNotFoundError as error:
                 raise StoreNotFoundError(f"{self.path}: this file no longer exists; check the path") from error
-            except OSError as error:
+            except PermissionError as error:
                 raise ReadOnlyError(
                     f"{self.path}: cannot be opened ({error.strerror}); give this user read permission on it"
                 ) from error
