@@ -32,6 +32,7 @@ from ..derived.metadata_index.conditions import (
     IsEmptyList,
     IsLike,
     IsNotNull,
+    IsOneOf,
     MatchesText,
     MetaField,
     Not,
@@ -162,10 +163,8 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
         case "$ne":
             return Not(_make_equality(field, name, value))
         case "$in" | "$nin":
-            any_equal = _join_any(
-                [_make_equality(field, name, element) for element in _to_list(operator, value, "values")]
-            )
-            return any_equal if operator == "$in" else Not(any_equal)
+            is_one_of = _make_membership(field, name, _to_list(operator, value, "values"))
+            return is_one_of if operator == "$in" else Not(is_one_of)
         case "$lt" | "$lte" | "$gt" | "$gte":
             if value is None:
                 raise InputError(
@@ -196,15 +195,32 @@ def _make_equality(field: Field, name: str, value: Any) -> Condition:
     return Not(IsNotNull(field)) if value is None else _make_comparison(field, "=", _to_field_value(name, value))
 
 
+def _make_membership(field: Field, name: str, elements: Sequence[Any]) -> Condition:
+    """Build the condition that a field, or an element of its list, equals one of ``elements``.
+
+    None is equal to a missing or null field. ``name`` is the name of the field in error messages.
+    """
+    values = [_to_field_value(name, element) for element in elements if element is not None]
+    conditions: list[Condition] = [] if len(values) == len(elements) else [Not(IsNotNull(field))]
+    if isinstance(field, ColumnField):
+        values = [value for value in values if _has_kind_of_column(value, field)]
+    if values:
+        conditions.append(Exists(IsOneOf(_to_elements_field(field), values)))
+    return _join_any(conditions)
+
+
+def _has_kind_of_column(value: FieldValue, column: ColumnField) -> bool:
+    """True if a value has the kind (number or text) of the values in a column."""
+    return isinstance(value, str) != (column.name in NUMBER_COLUMNS)
+
+
 def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
     """Build the condition that ``operator`` holds between a field, or an element of its list, and a value.
 
     A value of the wrong type, such as text for a number, never satisfies it.
     """
-    if isinstance(field, ColumnField):
-        is_number = not isinstance(value, str)
-        if is_number != (field.name in NUMBER_COLUMNS):
-            return _NEVER  # a number is never equal to text, and never before or after it
+    if isinstance(field, ColumnField) and not _has_kind_of_column(value, field):
+        return _NEVER  # a number is never equal to text, and never before or after it
     # One element of a list suffices (Exists), and a number is not compared with text in the list (same_kind).
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 

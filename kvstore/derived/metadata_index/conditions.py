@@ -58,6 +58,17 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
+class IsOneOf:
+    """The condition that a field equals one of some values of the same kind (number or text).
+
+    It is unknown if the field is NULL.
+    """
+
+    field: Field
+    values: Sequence[FieldValue]
+
+
+@dataclass(frozen=True, slots=True)
 class IsNotNull:
     """The condition that a field is not NULL. It is never unknown."""
 
@@ -145,6 +156,7 @@ class Unsupported:
 
 Condition = (
     Compare
+    | IsOneOf
     | IsNotNull
     | IsLike
     | HasText

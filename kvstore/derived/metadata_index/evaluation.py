@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import UTC, datetime
 from functools import cached_property, partial, reduce
 from typing import Any, NamedTuple
@@ -43,6 +43,7 @@ from .conditions import (
     IsEmptyList,
     IsLike,
     IsNotNull,
+    IsOneOf,
     MatchesText,
     MetaField,
     Not,
@@ -51,6 +52,7 @@ from .conditions import (
 )
 from .metadata_encoding import (
     AFTER_TEXT,
+    CONTAINER_INDEX_BYTES,
     ELEMENT,
     NOT_NULL,
     NUMBER,
@@ -138,6 +140,8 @@ class Evaluation:
                 return self._complement(bounds) if is_negated else bounds
             case Compare(field):
                 return self._apply_negation(field, self._evaluate_comparison(condition), is_negated)
+            case IsOneOf(field):
+                return self._apply_negation(field, self._evaluate_one_of(condition), is_negated)
             case IsLike(field) | HasText(field):
                 return self._apply_negation(field, self._evaluate_match(condition), is_negated)
             case MatchesText(field, query):
@@ -260,6 +264,41 @@ class Evaluation:
             return self._compare_keys(operator, value)
         return None
 
+    def _evaluate_one_of(self, condition: IsOneOf) -> Bounds | None:
+        """Return the certain and possible matches of a comparison with several values, or None if it is not indexed."""
+        field, values = condition.field, condition.values
+        if isinstance(field, ColumnField) and field.name == "key":
+            return self._find_keys(map(str, values))
+        if isinstance(field, ColumnField) and field.name not in TEXT_COLUMNS:
+            return self.evaluate(AnyOf([Compare(field, "=", value) for value in values]))
+        spans = [_compute_number_span(value) for value in values if not isinstance(value, str)]
+        text_keys = [encode_value(value) for value in values if isinstance(value, str)]
+        spans += [(key, key + b"\xff") for key in text_keys if key is not None]  # None: the text is too long
+        spans.sort()
+        value_set = frozenset(values)
+        return self._evaluate_values(field, lambda prefix: self._find_values(prefix, spans, value_set))
+
+    def _find_values(
+        self, field_prefix: bytes, spans: Sequence[tuple[bytes, bytes]], values: Set[FieldValue]
+    ) -> Bounds:
+        """Return the documents in which a field equals one of ``values``.
+
+        The index keys of the field's values begin with ``field_prefix``. The rest of the key of each of ``values`` is
+        in one of ``spans``, which ascend. A number in a span that is inexact as a decimal is only a possible match.
+        """
+        certain_rows, possible_rows = list[tuple[bytes, memoryview]](), list[tuple[bytes, memoryview]]()
+        prefixed_spans = [(field_prefix + start, field_prefix + stop) for start, stop in spans]
+        for key, container in self._index.iter_rows_in_spans(prefixed_spans):
+            value = decode_value(key[len(field_prefix) : -CONTAINER_INDEX_BYTES])
+            if not isinstance(value, str) and not is_exact_decimal(value):
+                possible_rows.append((key, container))
+            elif value in values:
+                certain_rows.append((key, container))
+        certain = self._index.build_mask(certain_rows)
+        if not possible_rows:
+            return _make_exact(certain)
+        return Bounds(certain, certain | self._index.build_mask(possible_rows))
+
     def _evaluate_match(self, condition: IsLike | HasText) -> Bounds | None:
         """Return the documents whose field matches a pattern or contains a text (certain and possible matches).
 
@@ -334,10 +373,7 @@ class Evaluation:
         AFTER_TEXT. SQLite may parse the decimal form of a number as a slightly different number. A stored number that
         close to ``number`` is therefore only a possible match, unless both decimal forms are exact.
         """
-        # The numbers that SQLite could confuse with ``number`` have keys in this range. A key is a bound and one more
-        # byte (integer or float), so the stop sorts after both keys of the highest of these numbers.
-        low_key, high_key = (field_prefix + encode_number_bound(bound) for bound in compute_parse_range(number))
-        near_start, near_stop = low_key, high_key + b"\xff"
+        near_start, near_stop = (field_prefix + bound for bound in _compute_number_span(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
             certain |= self._index.find_in_range(field_prefix + NUMBER, near_start)
@@ -410,10 +446,14 @@ class Evaluation:
     def _compare_keys(self, operator: str, key: str) -> Bounds:
         """Return the certain and possible matches of a comparison: documents whose key satisfies ``operator key``."""
         if operator == "=":
-            document = self._state.documents.find_id(key) if key else None
-            return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
+            return self._find_keys([key])
         low_key, high_key = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
         return self._scan_keys(low_key, high_key, lambda document_key: COMPARISONS[operator](document_key, key))
+
+    def _find_keys(self, keys: Iterable[str]) -> Bounds:
+        """Return the documents with these keys, as exact bounds; keys that no document has are ignored."""
+        ids = [self._state.documents.find_id(key) for key in keys if key]
+        return _make_exact(self._make_mask(np.array([document for document in ids if document is not None], np.int64)))
 
     def _match_keys(self, matcher: ValueMatcher) -> Bounds:
         """Return the documents whose key matches. Only the range of keys with each prefix is scanned."""
@@ -452,6 +492,14 @@ def _combine_bounds(
     certain = combine(first.certain_matches, second.certain_matches)
     is_exact = first.is_exact and second.is_exact
     return Bounds(certain, certain if is_exact else combine(first.possible_matches, second.possible_matches))
+
+
+def _compute_number_span(number: float) -> tuple[bytes, bytes]:
+    """Return the span (start and stop) of the encoded numbers that SQLite could confuse with ``number``."""
+    low_key, high_key = map(encode_number_bound, compute_parse_range(number))
+    # An encoded number is a bound and one more byte (integer or float), so the stop sorts after both encodings of the
+    # highest of these numbers.
+    return low_key, high_key + b"\xff"
 
 
 def _make_exact(documents: DocumentMask) -> Bounds:

@@ -9,6 +9,7 @@ see :mod:`.metadata_encoding`), ``metadata_columns`` (index of a block of 256 do
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -80,7 +81,7 @@ class MetadataIndex:
 
     def find_in_range(self, start: bytes, stop: bytes) -> DocumentMask:
         """Return the documents that have any value with ``start`` <= index key < ``stop``."""
-        return encoding.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
+        return self.build_mask(self._view.scan(METADATA_SETS, start, stop))
 
     def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:
         """Return the documents with a value whose index key satisfies ``accepts`` and ``start`` <= key < ``stop``."""
@@ -89,7 +90,30 @@ class MetadataIndex:
         matching_rows = (
             (key, container) for key, container in rows if accepts(bytes(key[: -encoding.CONTAINER_INDEX_BYTES]))
         )
-        return encoding.build_mask(matching_rows, self.size, METADATA_SETS)
+        return self.build_mask(matching_rows)
+
+    def iter_rows_in_spans(self, spans: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, memoryview]]:
+        """Yield the rows (index key and container) whose index key is in any of ``spans`` (from start to stop).
+
+        Both starts and stops ascend; spans may overlap. The steps are at most as many as the spans, and as many as the
+        rows from the first start to the last stop.
+        """
+        stops = [stop for _, stop in spans]
+        position = 0
+        while position < len(spans):
+            start, _ = spans[position]
+            for key, container in self._view.scan(METADATA_SETS, start, stops[-1]):
+                position = bisect_right(stops, key, position)  # of the first span that may have this row
+                start, _ = spans[position]
+                if key < start:
+                    break  # skip the rows before this span
+                yield key, container
+            else:
+                return
+
+    def build_mask(self, rows: Iterable[tuple[bytes, memoryview]]) -> DocumentMask:
+        """Return the documents in the containers of some rows."""
+        return encoding.build_mask(rows, self.size, METADATA_SETS)
 
     def read_columns(self) -> dict[str, ColumnValues]:
         """Return the columns of all documents by name, in order of id; cached. The caller must not modify them."""

@@ -26,6 +26,7 @@ from .conditions import (
     IsEmptyList,
     IsLike,
     IsNotNull,
+    IsOneOf,
     MatchesText,
     Not,
     Unknown,
@@ -76,6 +77,12 @@ def _make_value_predicate(operand: Condition, state: State) -> Callable[[Documen
             compare, kind = COMPARISONS[operator], str if isinstance(value, str) else (int, float)
             return lambda record: any(
                 isinstance(candidate, kind) and compare(candidate, value)
+                for candidate in _list_values(record, field, state)
+            )
+        case IsOneOf(field, values):
+            value_set = frozenset(values)
+            return lambda record: any(
+                isinstance(candidate, (str, int, float)) and candidate in value_set
                 for candidate in _list_values(record, field, state)
             )
         case IsLike(field, pattern, glob=False, same_kind=True):
