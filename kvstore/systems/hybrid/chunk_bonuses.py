@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -54,11 +54,24 @@ class BonusScorer:
     """Computes the bonuses of chunks for one question."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
-        """Create a scorer for the words and numbers of a question; ``rarities`` are the IDF weights of its terms."""
+        """Create a scorer for the words and numbers of a question; ``rarities`` are the IDF weights of its terms.
+
+        The weight of two content words that are adjacent in the question is the sum of their rarities.
+        """
         self._stem = query.stem
         self._rarities = rarities
         self._total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it is a divisor
-        self._pairs = _WordPairs(query.question, self._stem, rarities)
+        terms = list(map(self._stem, list_content_words(query.question, stem=self._stem)))
+        self._pair_weights = {
+            (first, second): rarities[first] + rarities[second]
+            for first, second in pairwise(terms)
+            if first != second and first in rarities and second in rarities
+        }
+        self._pairs_by_term: dict[str, list[tuple[str, str]]] = {}
+        for pair in self._pair_weights:
+            for term in pair:
+                self._pairs_by_term.setdefault(term, []).append(pair)
+        self._word_pattern = _compile_word_pattern(self._pairs_by_term)
         # Words that any question can contain identify nothing.
         generic_terms = set(list_terms(query.question, self._stem))
         generic_terms -= get_informative_terms(query.question, self._stem)
@@ -89,7 +102,7 @@ class BonusScorer:
         if self.numbers:
             text_numbers = find_reference_numbers(" ".join((name, *chunk.headings, chunk.text)))
             number_fraction = len(self.numbers.intersection(text_numbers)) / len(self.numbers)
-        return Bonuses(self._pairs.compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
+        return Bonuses(self._compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
 
     def _score_name(self, name: str) -> float:
         """Return how well the name of a section, or of an item of a list, matches the question, from 0 to 1.
@@ -112,30 +125,7 @@ class BonusScorer:
         terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, self._stem)
         return math.fsum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
 
-
-class _WordPairs:
-    """Pairs of words that are adjacent in a question without its function words."""
-
-    def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        """Collect the pairs of adjacent content words in a question.
-
-        The weight of a pair is the sum of the ``rarities`` (IDF) of its words; a word without a rarity is in no pair.
-        """
-        terms = list(map(stem, list_content_words(question, stem=stem)))
-        self._weights = {
-            (first, second): rarities[first] + rarities[second]
-            for first, second in pairwise(terms)
-            if first != second and first in rarities and second in rarities
-        }
-        self._total_weight = math.fsum(self._weights.values())
-        self._stem = stem
-        self._pairs_by_term: dict[str, list[tuple[str, str]]] = {}
-        for pair in self._weights:
-            for term in pair:
-                self._pairs_by_term.setdefault(term, []).append(pair)
-        self._word_pattern = _compile_word_pattern(self._pairs_by_term)
-
-    def compute_proximity(self, text: str) -> float:
+    def _compute_proximity(self, text: str) -> float:
         """Return how close together the words of the pairs occur in a text, from 0 to 1 (all adjacent and in order).
 
         Each pair counts by its weight and its closest occurrence within :data:`_MAX_WORD_DISTANCE` words.
@@ -156,10 +146,10 @@ class _WordPairs:
                 distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH  # in words; 1 if adjacent
                 if distance <= _MAX_WORD_DISTANCE:
                     # Words in the order of the question count more than in the reverse order.
-                    score = self._weights[pair] / (distance if is_in_order else 1 + distance)
+                    score = self._pair_weights[pair] / (distance if is_in_order else 1 + distance)
                     pair_scores[pair] = max(pair_scores.get(pair, 0.0), score)
             last_ends[term] = match.end(group)
-        return math.fsum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight
+        return math.fsum(pair_scores.values()) / math.fsum(self._pair_weights.values())
 
 
 def _compile_word_pattern(terms: Collection[str]) -> re.Pattern[str] | None:
