@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..settings import SessionSettings
     from ..structures.vectors.vectors import Matrix
     from .answer import Answer
+    from .answer_reader.reader import AnswerReader
     from .answer_reader.reader_answer import PartResult
     from .answer_reader.reading import ReaderResult
     from .confidence import Confidence
@@ -318,68 +319,54 @@ class Asker:
     ) -> tuple[ScoredPassages, ReaderResult | None]:
         """Return the passages around the evidence, and the answer reader's result for them (None: it read none).
 
-        The snippets of the passages (sentences, items, rows) are scored on first use. ``clauses`` are the retrieval
-        options that the caller set, such as ``using`` and ``within``. ``is_part`` is True if the question is a part of
-        a longer one, such as "by when?" of "Who approves it, and by when?".
+        The chunks nearest to the question are read too, unless ``clauses``, the retrieval options that the caller set,
+        choose a strategy or a token limit. The snippets of the passages (sentences, items, rows) are scored on first
+        use. ``is_part`` is True if the question is a part of a longer one, such as "by when?" of "Who approves it, and
+        by when?": it then asks for one fact, which needs no chain of passages.
         """
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages
 
         scorer = self._build_scorer(query)
-        reader_result = self._read_passages(query, evidence, scorer, clauses, is_part=is_part)
-        if reader_result is None:
-            return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), scorer), None
-        return ScoredPassages(reader_result.passages, scorer, reader_result.rule_scores), reader_result
-
-    def _read_passages(
-        self, query: Query, evidence: Evidence, scorer: SnippetScorer, clauses: Clauses, *, is_part: bool = False
-    ) -> ReaderResult | None:
-        """Run the answer reader (a neural network) on the passages around the evidence, and return its result.
-
-        The chunks nearest to the question are read too, unless ``clauses`` choose a strategy or a token limit. Returns
-        None if the reader is switched off or not installed, or if it cannot read this evidence (see
-        :meth:`_can_be_read`). ``is_part`` is True if the question is a part of a longer one: it then asks for one fact,
-        which needs no chain of passages.
-        """
-        from .extractive import MAX_CHUNKS
-
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
-        if not (self.get_session().answer_reader and self._can_be_read(query, evidence, hits, scorer.language)):
-            return None
-        from .answer_reader.candidate_hits import add_candidate_hits
-        from .answer_reader.reader import load_reader
+        reader = self._load_reader(query, evidence, hits, scorer.language)
+        if reader is not None:
+            from .answer_reader.candidate_hits import add_candidate_hits
+            from .answer_reader.reading import read_passages
+            from .numbered_sections import SECTION
+            from .question_form import may_need_several_passages
 
-        reader = load_reader()
-        if reader is None:
-            return None
-        from .answer_reader.reading import read_passages
-        from .numbered_sections import SECTION
-        from .passages import build_passages
-        from .question_form import may_need_several_passages
+            tables: Mapping[str, Hashable] = {}
+            if clauses.get("using") is None and clauses.get("within") is None and evidence.strategy != SECTION:
+                hits, tables = add_candidate_hits(hits, query)
+            passages = build_passages(hits, query.state)
+            with query.trace.step("read sentences") as step:
+                may_be_chain = not is_part and may_need_several_passages(query.question, hits)
+                reader_result = read_passages(reader, passages, scorer, may_be_chain=may_be_chain, tables=tables)
+                if reader_result is not None:
+                    step.detail = f"the best scores {reader_result.best.score:.2f}"
+                    step.count = len(reader_result.candidates)
+                    return ScoredPassages(passages, scorer, reader_result.rule_scores), reader_result
+        return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.state), scorer), None
 
-        tables: Mapping[str, Hashable] = {}
-        if clauses.get("using") is None and clauses.get("within") is None and evidence.strategy != SECTION:
-            hits, tables = add_candidate_hits(hits, query)
-        passages = build_passages(hits, query.state)
-        with query.trace.step("read sentences") as step:
-            may_be_chain = not is_part and may_need_several_passages(query.question, hits)
-            reader_result = read_passages(reader, passages, scorer, may_be_chain=may_be_chain, tables=tables)
-            if reader_result is not None:
-                step.detail = f"the best scores {reader_result.best.score:.2f}"
-                step.count = len(reader_result.candidates)
-        return reader_result
+    def _load_reader(
+        self, query: Query, evidence: Evidence, hits: Sequence[Hit], language: str | None
+    ) -> AnswerReader | None:
+        """Return the answer reader; None if it is switched off or not installed, or if it cannot read the ``hits``.
 
-    @staticmethod
-    def _can_be_read(query: Query, evidence: Evidence, hits: Sequence[Hit], language: str | None) -> bool:
-        """True if the answer reader can read the ``hits``: chunks of documents, for a question in English.
-
-        The store must also have an embedder whose vectors represent meaning: neither ``hashing`` nor ``none``.
+        It reads chunks of documents, for a question in English. The store must also have an embedder whose vectors
+        represent meaning: neither ``hashing`` nor ``none``.
         """
         has_only_chunks = not evidence.groups and all(hit.kind in ("chunk", "segment") for hit in hits)
         is_in_latin_script = is_latin(query.question) and not is_unspaced(query.question)
         is_english = language in (None, "english") and is_in_latin_script
         has_vectors_of_meaning = not query.state.settings.embedder.startswith(("hashing", "none:"))
-        return bool(hits) and has_only_chunks and is_english and has_vectors_of_meaning
+        can_be_read = bool(hits) and has_only_chunks and is_english and has_vectors_of_meaning
+        if not (can_be_read and self.get_session().answer_reader):
+            return None
+        from .answer_reader.reader import load_reader
+
+        return load_reader()
 
     def _answer_parts(self, query: Query, evidence: Evidence, clauses: Clauses) -> Answer | None:
         """Return an answer with a paragraph for each part of a question ("Who approves it, and by when?").

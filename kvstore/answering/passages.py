@@ -134,15 +134,23 @@ def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int,
     groups.append(merged)
 
 
+def _find_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: int) -> ChunkRecord | None:
+    """Return the next (``step`` 1) or previous (-1) chunk of a document, or None if no chunk has the adjacent id.
+
+    ``record`` is the record of ``chunk_id``.
+    """
+    document, ordinal = state.documents.get(record.document), record.ordinal + step
+    has_adjacent = 0 <= ordinal < document.chunk_count and document.get_chunk_id(ordinal) == chunk_id + step
+    return state.chunks.get(chunk_id + step) if has_adjacent else None
+
+
 def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: int) -> int:
     """Return the id of the next (``step`` 1) or previous (-1) chunk if it is in the same section, else ``chunk_id``.
 
-    ``record`` is the record of ``chunk_id``. The ids of a document's chunks are consecutive.
+    ``record`` is the record of ``chunk_id``.
     """
-    adjacent_id = chunk_id + step
-    adjacent = state.chunks.find(adjacent_id) if adjacent_id >= 0 else None
-    is_in_section = adjacent is not None and (adjacent.document, adjacent.section) == (record.document, record.section)
-    return adjacent_id if is_in_section else chunk_id
+    adjacent = _find_adjacent_chunk(state, record, chunk_id, step)
+    return chunk_id + step if adjacent is not None and adjacent.section == record.section else chunk_id
 
 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
@@ -202,12 +210,11 @@ def _read_with_chunk_before(group: _ChunkGroup, state: State) -> tuple[str, str]
 
     The first text is without the part that both have, because chunks can overlap.
     """
-    start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
-    previous = state.chunks.find(group.first - 1) if group.first else None
-    has_previous = previous is not None and previous.document == group.document
-    both_start = min(start, previous.start) if previous is not None and has_previous else start
-    both_texts = state.documents.read_text_slice(group.document, both_start, end)
-    text = both_texts.encode()[start - both_start :].decode()
+    first, last = state.chunks.get(group.first), state.chunks.get(group.last)
+    previous = _find_adjacent_chunk(state, first, group.first, -1)
+    both_start = first.start if previous is None else min(first.start, previous.start)
+    both_texts = state.documents.read_text_slice(group.document, both_start, last.end)
+    text = both_texts.encode()[first.start - both_start :].decode()
     return both_texts[: len(both_texts) - len(text)], text
 
 

@@ -274,7 +274,9 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     builder = _NameBuilder(function_words, has_capital_nouns=has_capital_nouns)
     at_sentence_start, title = True, ""
     for piece, is_in_name in zip(pieces, in_names, strict=True):
-        base = _strip_endings(piece)
+        base = _POSSESSIVE_PATTERN.sub("", piece)
+        if _PLURAL_ABBREVIATION_PATTERN.fullmatch(base):  # "DVDs"
+            base = base[:-1]
         is_capitalized_function_word = at_sentence_start and not list_informative_words(base, function_words)
         if _TOKEN_PATTERN.fullmatch(base):
             builder.add_token(base)
@@ -391,12 +393,6 @@ class _NameBuilder:
         self._link_words.clear()
 
 
-def _strip_endings(piece: str) -> str:
-    """Return a word (``piece``) without the ending of a possessive or of the plural of an abbreviation ("DVDs")."""
-    base = _POSSESSIVE_PATTERN.sub("", piece)
-    return base[:-1] if _PLURAL_ABBREVIATION_PATTERN.fullmatch(base) else base
-
-
 def _list_words_and_forms(text: str) -> tuple[list[str], list[str]]:
     """Return two lists of equal length: the words of a text in normal form, and the same words as written.
 
@@ -430,21 +426,13 @@ def _mark_names(pieces: Sequence[str], function_words: frozenset[str], *, has_ca
             piece[0].isdigit() or (any(map(str.isupper, piece)) and not _CONTRACTION_PATTERN.fullmatch(piece))
             for piece in pieces
         ]
-    _unmark_amounts(pieces, in_names)
-    return in_names
-
-
-def _unmark_amounts(pieces: Sequence[str], in_names: list[bool]) -> None:
-    """Set ``in_names`` to False for the number of an amount ("$700", "12 days").
-
-    ``in_names`` has a bool for each piece (word or mark) of a question: True if it belongs to a name. The amount in a
-    question is rarely the one in the document, which gives a limit instead ("up to $1,000").
-    """
+    # An amount of a question ("$700", "12 days") is rarely in the document, which gives a limit ("up to $1,000").
     for index, piece in enumerate(pieces):
         if piece[0].isdigit():
             previous, following = pieces[index - 1 : index] or [""], pieces[index + 1 : index + 2] or [""]
             is_amount = previous[0] in _CURRENCY_SIGNS or _UNIT_PATTERN.fullmatch(following[0]) is not None
             in_names[index] &= not is_amount
+    return in_names
 
 
 def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:

@@ -202,8 +202,10 @@ def _split_statements(content: str, language: str | None, *, can_be_one: bool) -
         later_spans = [(max(start, question.end()), end) for start, end in spans if end > question.end()]
         spans = [question.span(), *later_spans]
     spans = _join_short_answers(content, list(_split_quoted_items(content, spans)))
-    is_one = can_be_one and question is None and _is_one_statement(content, spans)
-    return [(spans[0][0], spans[-1][1])] if is_one else spans
+    is_one = can_be_one and question is None and len(spans) > 1 and count_written_words(content) <= _MAX_ITEM_WORDS
+    if is_one and not any(content[start:end].endswith(("?", "？")) for start, end in spans):
+        return [(spans[0][0], spans[-1][1])]
+    return spans
 
 
 def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -213,16 +215,6 @@ def _split_quoted_items(content: str, spans: Sequence[tuple[int, int]]) -> Itera
         inner_starts = [start for start in item_starts if sentence_start < start < sentence_end]
         for start, end in pairwise([sentence_start, *inner_starts, sentence_end]):
             yield start, start + len(content[start:end].rstrip())
-
-
-def _is_one_statement(content: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """True if a list item (``content``) is a single statement: its sentences are short, and not questions.
-
-    ``spans`` are the spans of the sentences.
-    """
-    if len(spans) < 2 or any(content[start:end].endswith(("?", "？")) for start, end in spans):
-        return False
-    return count_written_words(content) <= _MAX_ITEM_WORDS
 
 
 def _join_short_answers(content: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -211,13 +211,6 @@ class Evidence(Columnar):
         return (*_HIT_FIELDS, "chunk"), rows, (*_HIT_TYPES, "INTEGER")
 
 
-class _ClockReading(NamedTuple):
-    """A time of ``time.perf_counter``, and the number of pages of the data file read until then."""
-
-    seconds: float
-    pages: int
-
-
 class Trace:
     """The recorded steps of one retrieval, which EXPLAIN shows.
 
@@ -259,18 +252,17 @@ class Trace:
         for name, step_notes, start, end in zip(names, notes, times, times[1:], strict=False):
             self._add_step(name, step_notes, start, end)
 
-    def _read_clock(self) -> _ClockReading:
-        """Return the time now, and the number of pages read so far (0 if pages are not counted)."""
-        return _ClockReading(time.perf_counter(), 0 if self._measured_view is None else self._measured_view.pages)
+    def _read_clock(self) -> tuple[float, int]:
+        """Return the time in seconds, and the number of pages of the data file read so far (0 if none are counted)."""
+        return time.perf_counter(), 0 if self._measured_view is None else self._measured_view.pages
 
-    def _add_step(self, name: str, notes: StepNotes, start: _ClockReading, end: _ClockReading) -> None:
+    def _add_step(self, name: str, notes: StepNotes, start: tuple[float, int], end: tuple[float, int]) -> None:
         """Append the step with this name, whose body ran from ``start`` to ``end``.
 
         The step has the number of pages of the data file that it read, or None if the trace does not count pages.
         """
-        milliseconds = round(1000 * (end.seconds - start.seconds), 3)
-        pages = None if self._measured_view is None else end.pages - start.pages
-        self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
+        pages = None if self._measured_view is None else end[1] - start[1]
+        self.steps.append(Step(name, notes.detail, notes.count, round(1000 * (end[0] - start[0]), 3), pages))
 
 
 @dataclass(slots=True)

@@ -341,12 +341,9 @@ def can_cross_words(word: str) -> bool:
     return is_bigram(word) and _FUNCTION_CHARACTER_PATTERN.search(word) is not None
 
 
-def split_written_words(text: str) -> list[str]:
-    """Return the words of a text as written (not in normal form), in order.
-
-    In a script without spaces, each character is a word.
-    """
-    return find_words(text)
+#: Return the words of a text as written (not in normal form), in order. In a script without spaces, each character is
+#: a word.
+split_written_words = find_words
 
 
 def find_technical_tokens(text: str) -> list[str]:

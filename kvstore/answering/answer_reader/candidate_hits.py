@@ -40,23 +40,16 @@ _MAX_ROW_BYTES = 16_384
 _SOURCE = ColumnField("source")
 
 
-class CandidateHits(NamedTuple):
-    """The hits to read, and the tables of the documents with rows that can be compared, by document key.
+def add_candidate_hits(hits: Sequence[Hit], query: Query) -> tuple[list[Hit], Mapping[str, Hashable]]:
+    """Return the ``hits`` of a query with further chunks that can answer its question, and the tables to compare.
 
-    A table is any value that identifies it: the document key if the document has several rows. If the document is a
-    row, it is the set of columns, which documents of the same table share. All rows of these documents are among the
-    hits. If each row is a document, only rows with an extreme value are, at most ``_MAX_EQUAL_ROWS`` of a table.
-    """
+    The added hits are the chunks with the nearest vectors, those of a document that the question identifies by a date,
+    number or version, and rows that it compares by a superlative. The store must have an embedder.
 
-    hits: list[Hit]
-    tables: Mapping[str, Hashable]
-
-
-def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
-    """Return the ``hits`` of a query, and further chunks that can answer its question, each chunk once.
-
-    These are the chunks with the nearest vectors, those of a document that the question identifies by a date, number or
-    version, and rows that it compares by a superlative. The store must have an embedder.
+    The tables are those of the documents with rows that can be compared, by document key. A table is any value that
+    identifies it: the document key if the document has several rows. If the document is a row, it is the set of
+    columns, which documents of the same table share. All rows of these documents are among the hits. If each row is a
+    document, only rows with an extreme value are, at most ``_MAX_EQUAL_ROWS`` of a table.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     limited_query.abstracts = False  # only the hits are used
@@ -82,7 +75,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> CandidateHits:
     rows = _list_compared_rows(list(hits_by_chunk.values()), query)
     limited_query.top = len(rows.chunks)
     add_nearest(rows.chunks, "in a table whose rows the question compares", len(rows.chunks))
-    return CandidateHits(list(hits_by_chunk.values()), rows.tables)
+    return list(hits_by_chunk.values()), rows.tables
 
 
 def _list_identified_document(hits: Sequence[Hit], query: Query) -> list[int]:

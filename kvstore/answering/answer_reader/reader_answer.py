@@ -136,13 +136,6 @@ class _CitedParagraph(NamedTuple):
     offset: int
 
 
-class _SnippetRange(NamedTuple):
-    """Adjacent snippets of a passage, by the indexes of the first and the last."""
-
-    first: int
-    last: int
-
-
 class PartResult(NamedTuple):
     """A part of a question ("Who pays, and when?" has two) with its reader result, and the scorer for its snippets."""
 
@@ -268,8 +261,8 @@ def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:
     return _SnippetId(passage.document, passage.to_byte_offset(passage.snippets[index].start))
 
 
-def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> _SnippetRange:
-    """Return the range of snippets to display for the answering snippet at ``index``.
+def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> tuple[int, int]:
+    """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
 
     ``answer`` has the words that answer. The range includes the rest of a definition that the snippet begins, and the
     block that it introduces, unless it answers without this. It also includes the lead-in of an item, the explanation
@@ -296,7 +289,7 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
     last = extend_over_definition(snippets, index, first, last)
     if snippet.kind == "item" and _asks_for_list(question, snippet):
         return _extend_over_list(snippets, first, last)
-    return _SnippetRange(first, last)
+    return first, last
 
 
 def _answers_without_block(snippets: Sequence[Snippet], index: int, question: str, answer: str) -> bool:
@@ -344,7 +337,7 @@ def _is_unnamed_member(question: str, heading: str, item: str) -> bool:
     return question_words.isdisjoint(segment_words(item)) and not question_words.isdisjoint(segment_words(heading))
 
 
-def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _SnippetRange:
+def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> tuple[int, int]:
     """Return the range ``first`` to ``last``, which includes a list item, extended over the rest of the list.
 
     The lead-in is included. The result has at most ``_MAX_WORDS`` words, unless the given range has more.
@@ -364,11 +357,11 @@ def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> _Sn
         if next_snippet.kind != "item" or next_snippet.section != section or num_words > _MAX_WORDS:
             break
         last += 1
-    return _SnippetRange(first, last)
+    return first, last
 
 
-def _find_procedure(snippets: Sequence[Snippet], index: int) -> _SnippetRange | None:
-    """Return the range of the paragraph of snippet ``index`` if its sentences describe a procedure, else None.
+def _find_procedure(snippets: Sequence[Snippet], index: int) -> tuple[int, int] | None:
+    """Return the first and last snippet of the paragraph of snippet ``index`` if it describes a procedure, else None.
 
     At least two sentences, and at least half of all, must begin like an instruction. The paragraph must have at most
     ``_MAX_PROCEDURE_WORDS`` words, and every sentence must be in a hit.
@@ -383,7 +376,7 @@ def _find_procedure(snippets: Sequence[Snippet], index: int) -> _SnippetRange | 
     is_short = sum(sentence.num_words for sentence in sentences) <= _MAX_PROCEDURE_WORDS
     has_hits = all(sentence.hit is not None for sentence in sentences)
     is_procedure = num_steps > 1 and 2 * num_steps >= len(sentences)
-    return _SnippetRange(first, last) if is_procedure and is_short and has_hits else None
+    return (first, last) if is_procedure and is_short and has_hits else None
 
 
 def _is_step(sentence: Snippet) -> bool:
