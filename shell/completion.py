@@ -1,7 +1,7 @@
 """Completion at the prompt, for statements and dot commands. A *catalog* lists the names that can be completed.
 
 In: the text before the cursor, and the catalog of a store. Out: completions;
-:mod:`kvstore.language.statement_completion` makes those of statements.
+:mod:`kvstore.language.statement_completion` completes statements.
 """
 
 from __future__ import annotations

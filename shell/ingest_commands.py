@@ -272,7 +272,7 @@ def watch(
             raise click.BadParameter(f"{folder} is not a folder; specify an existing folder", param_hint="FOLDER")
     reader_options = _parse_reader_options(options)
     new_settings = parse_settings(settings, language, stemmer)
-    reported_failures: set[str] = set()  # those of the previous ingest
+    reported_failures: set[str] = set()  # the failures of the previous ingest
 
     def report_ingest(report: kvstore.IngestReport) -> None:
         """Print failures that the previous ingest did not have, and the counts of an ingest that changed the store."""

@@ -1,4 +1,4 @@
-"""The layouts of results that are more than a table: those of LOOKUP, EXPAND, SEARCH, RETRIEVE and ASK.
+"""The layouts of results that are not plain tables: the results of LOOKUP, EXPAND, SEARCH, RETRIEVE and ASK.
 
 In: the rows of a statement and a width in cells (None: no limit). Out: lines.
 """

@@ -120,8 +120,8 @@ def _render_with_code(markdown: str, *, has_formula: bool) -> str:
 def _strip_markup(text: str) -> str:
     """Return Markdown without tags, images, footnotes, link addresses and emphasis by ``_``; emphasis by ``*`` is kept.
 
-    ``text`` has no code. Tags are those of HTML and of templates (``{{< note >}}``). Literal stars, such as that of a
-    product (2 * 3), are escaped. Character references (CommonMark 0.31, section 2.5) are replaced by their characters.
+    ``text`` has no code. Tags are HTML tags and template tags (``{{< note >}}``). Literal stars, as in 2 * 3, are
+    escaped. Character references (CommonMark 0.31, section 2.5) are replaced by their characters.
     """
     if "{" in text:
         text = _ATTRIBUTE_PATTERN.sub("", _TEMPLATE_TAG_PATTERN.sub(" ", text))

@@ -41,7 +41,7 @@ class Forecast:
     """The forecast of an ingest. Everything from ``sampled`` on is estimated from that many files.
 
     ``known`` files are unchanged since an earlier ingest, and ``bytes`` counts the others. ``embedder`` is the
-    embedder's name, ``tokens`` are those of the texts to embed, and ``calls`` the requests to an endpoint, or 0.
+    embedder's name, ``tokens`` counts the tokens to embed, and ``calls`` the requests to an endpoint (0 without one).
     ``seconds`` excludes commits, which run in parallel with the workers; None if timing the embedder would need a
     request. ``failures`` are messages about paths and files that cannot be read, and ``left_out`` the elements of the
     sampled pages that are omitted as navigation.

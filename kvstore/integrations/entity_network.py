@@ -98,7 +98,7 @@ def build_network_around(
     center_neighbors = (
         store.neighbours(name, max(breadth, NUM_SCANNED_NEIGHBORS)) if known_neighbors is None else known_neighbors
     )
-    # ``entity`` is the display name of the entity whose neighbors they are.
+    # Every neighbor has the display name of the central entity as its ``entity``.
     center = center_neighbors[0].entity if center_neighbors else str(store.describe_entity(name)["name"])
     distances = {center: 0}
     neighbors_by_name = {center: list(center_neighbors)}

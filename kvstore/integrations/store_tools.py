@@ -190,7 +190,7 @@ class StoreTools:
         lines = [format_outcome(answer), *(["Sources:"] if sources else []), *sources]
         if cursor.message:
             lines.append(to_one_line(cursor.message))
-        # The only numbers in brackets in an answer are those of its citations.
+        # Every number in brackets in an answer is the number of a citation.
         result_parts = [ResultPart("", answer["answer"]), *map(ResultPart, lines)]
         text = render_parts(
             self._tokens, result_parts, "\n", lambda num_left: f"({format_count(num_left, 'more line')} omitted)"

@@ -94,7 +94,7 @@ class Cursor(Columnar):
     def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
         """The columns in the format of the Python database API (PEP 249), or None for a statement without rows.
 
-        The type codes are those of ``types``; :mod:`kvstore.dbapi` has objects that compare equal to them.
+        The type codes are the elements of ``types``; :mod:`kvstore.dbapi` has objects that compare equal to them.
         """
         typed_columns = zip(self.columns, self.types, strict=True)
         return tuple((name, kind, None, None, None, None, None) for name, kind in typed_columns) or None

@@ -108,7 +108,7 @@ def _iter_prefixes(body: str) -> Iterator[str]:
     with the last whole sentence of the string.
     """
     cuts: list[tuple[int, str]] = []  # the end of a prefix, and the text that completes it
-    closing_brackets: list[str] = []  # those of the open objects and arrays
+    closing_brackets: list[str] = []  # of the open objects and arrays
     end = 0
     for match in _TOKEN_PATTERN.finditer(body):
         token, end = match.group(), match.end()

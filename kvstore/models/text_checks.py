@@ -19,7 +19,7 @@ from .sentence_phrases import is_incomplete
 from .statement_support import SourcePassages, compute_support, has_unresolved_pronoun
 
 #: The minimum fraction of a text's content words that occur in its sources. 82 % of people's answers about
-#: meetings reach it with the turns that they are about, and 2 % with those of another meeting.
+#: meetings reach it with the turns that they are about, and 2 % with the turns of another meeting.
 MIN_SUPPORT = 0.5
 #: A number of at least two digits: fewer can count what the sources list.
 _NUMBER_PATTERN = compile_lazily(r"\d{2,}")

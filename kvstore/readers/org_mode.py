@@ -46,7 +46,7 @@ _KEYWORD_PATTERN = re.compile(r"\s*#\+(?P<name>[\w-]+):[ \t]*(?P<value>.*)$")  #
 _BEGIN_PATTERN = re.compile(r"\s*#\+begin_(?P<type>\S+)(?:[ \t]+(?P<language>\S+))?.*$", re.I)  # #+begin_src python
 _DRAWER_PATTERN = re.compile(r"\s*:[\w-]+:\s*$")  # :PROPERTIES:
 _PLAN_PATTERN = re.compile(r"\s*(?:DEADLINE|SCHEDULED|CLOSED): *[<\[]")  # SCHEDULED: <2020-01-31>
-#: A list item, perhaps with a number that replaces that of its marker, or a checkbox: ``1. [@7] tea``, ``- [X] tea``.
+#: A list item, perhaps with a checkbox, or with a number that replaces the marker's: ``- [X] tea``, ``1. [@7] tea``.
 _ITEM_PATTERN = re.compile(
     r"(?P<indent>\s*)(?P<marker>[-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)"
     r"(?:\[@(?P<number>\d{1,8})\](?: +|$))?(?:\[[ Xx-]\] +)?"
@@ -95,7 +95,7 @@ class _OrgParser:
         self.title = ""
         self.meta: dict[str, JSON] = {}
         self.descriptions: list[JSON] = []
-        # The difference between the printed numbers and those of the markers after an item such as [@7], by indent.
+        # The difference, by indent, between the printed numbers and the markers' numbers after an item such as [@7].
         self._number_shifts: dict[int, int] = {}
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:

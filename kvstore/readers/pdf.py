@@ -79,7 +79,8 @@ _DIGITS_PATTERN = re.compile(r"(?<!\d)(?!(?:19|20)\d\d(?!\d))\d{1,4}(?!\d)")
 _PAGE_WORD = r"(?:[Pp]age|[Ss]eite|[Pp][aá]gina|p\.|S\.)"
 #: A page number, in a line with ``#`` in place of each number: ``page # of #``.
 _PAGE_NUMBER_PATTERN = re.compile(rf"\W*(?:{_PAGE_WORD}\W*)?#(?:\W*(?:of|von|sur|de|di|van|/)\W*#)?\W*")
-_DATE_PATTERN = re.compile(r"#([/.-]) ?#\1 ?#")  # that of printing
+#: A date, usually the day of printing, in such a line: ``#.#.#``.
+_DATE_PATTERN = re.compile(r"#([/.-]) ?#\1 ?#")
 _PAGE_LABEL_PATTERN = re.compile(rf"(?<!\w){_PAGE_WORD}\W*#")
 #: A word or hyphenated compound, and the last word before a hyphen at the end of a line.
 _COMPOUND_PATTERN = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")

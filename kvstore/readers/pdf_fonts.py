@@ -222,7 +222,7 @@ def _read_widths(font: Any) -> _FontWidths | None:
             return None
         return _get_standard_widths(name)
     first_code = int(font["/FirstChar"])
-    # The glyphs of a Type 3 font have a unit of their own (PDF 32000-1, 9.6.5), those of others 1/GLYPH_UNITS.
+    # The unit of glyphs is 1/GLYPH_UNITS, except in a Type 3 font, which has its own unit (PDF 32000-1, 9.6.5).
     scale = float(font["/FontMatrix"][0]) * GLYPH_UNITS if kind == "/Type3" else 1.0
     widths = [float(width.get_object()) * scale for width in font["/Widths"].get_object()]
     return _FontWidths(bytes_per_code=1, widths_by_code=dict(enumerate(widths, first_code)), default_width=0.0)

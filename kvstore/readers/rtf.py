@@ -116,7 +116,7 @@ def _apply_formats(markup: str) -> str:
         return markup
     markup = markup.replace(STRUCK_START, "").replace(STRUCK_END, "")
     pieces: list[str] = []
-    outer_formats: list[frozenset[str]] = []  # those of the open groups
+    outer_formats: list[frozenset[str]] = []  # the formats before each open group
     formats: frozenset[str] = frozenset()  # the names in _STRIKES and _OMISSIONS that apply
     has_number = is_marked = False  # is_marked: a struck-out piece has begun
     offset = 0

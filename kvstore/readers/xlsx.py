@@ -60,8 +60,8 @@ _NO_SPANS: Mapping[int, CellSpan] = {}
 class _NumberFormat(NamedTuple):
     """The parts of a number format that are read: the unit before or after the number, and its minimum digits.
 
-    ``num_digits`` is the minimum number of digits before the point. ``num_decimals`` is that of the digits after it, if
-    the number is not whole and has a unit. ``max_decimals`` is their maximum number in a number of more than
+    ``num_digits`` is the minimum number of digits before the point. ``num_decimals`` is the minimum number of digits
+    after the point, if the number is not whole and has a unit. ``max_decimals`` is the maximum in a number of more than
     ``_MAX_DIGITS`` digits; None for any number. ``num_date_characters`` is the number of characters of an ISO date that
     the format shows: the year, the month or the day.
     """

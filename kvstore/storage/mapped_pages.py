@@ -366,8 +366,8 @@ class VerifiedCursor:
         return None if self._tree is None else self._tree.verify_near(key, forward)
 
 
-#: Bytes of mapped files above which a process releases those of a store. More would count as its memory and hardly make
-#: it faster, because the system caches the pages anyway.
+#: Bytes of mapped files above which a process releases the pages of a store. More would count as its memory and hardly
+#: make it faster, because the system caches the pages anyway.
 MAX_MAPPED_BYTES = 1 << 29
 #: Lookups of records release nothing before the process uses this many bytes in total. In a store of a million chunks,
 #: mapping pages again takes a fifth of the time of the lookups of consecutive queries.

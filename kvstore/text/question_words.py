@@ -45,7 +45,7 @@ _CURRENCY_CODES = ("chf", "eur", "gbp", "usd")
 _WORD_START, _WORD_END = r"(?<![\w\u0900-\u0963\u0971-\u0dff])", r"(?![\w\u0900-\u0963\u0971-\u0dff])"
 #: Words between *million* and a currency.
 _CURRENCY_LINK = r"(?:d['’]|US-|(?:de|di|von) )?"
-#: A price without a currency, such as 49,00 or that of a year (*2025: 18*), unless a unit follows, and a share, which
+#: A price without a currency, such as 49,00 or, after a year, *2025: 18*, unless a unit follows, and a share, which
 #: answers "how much of the pay".
 _BARE_PRICE = (
     r"\d\s?%|(?<![\d.,])\d{1,3}(?:[. ]?\d{3})*(?:,\d\d|[.,][-–—])(?![\d.,]*\d)|(?<!\w)20\d\d: \d++(?![.,:/-]\d{3,}|:)"

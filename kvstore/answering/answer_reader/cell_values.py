@@ -81,7 +81,7 @@ _DIGIT_PATTERN, _WORD_PATTERN = compile_lazily(r"\d"), compile_lazily(r"[^\W\d_]
 #: A number with a period that can separate thousands, and one with a period that cannot.
 _THOUSANDS_PATTERN = compile_lazily(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,])")
 _DECIMAL_PATTERN = compile_lazily(r"\d\.(?:\d{1,2}|\d{4,})(?!\d)|(?<!\d)0\.\d{3}(?!\d)")
-#: Seconds at the end of the name of a column, which are not those of a rate, such as "mb_s".
+#: Seconds at the end of the name of a column, unless they belong to a rate, such as "mb_s".
 _SECONDS_PATTERN = compile_lazily(r"(?<![bm][_/ ])(?<![^\W_])m?s\W*\Z", re.IGNORECASE)
 #: A unit in the name of a column: in brackets, after "in", or as the last word.
 _NAME_UNIT_PATTERN = compile_lazily(r"[$€£¥]|(?<=[(\[])[^\W_]+(?=[)\]])|(?<=\bin )[^\W_]+\Z|[^\W_]+\Z")

@@ -26,7 +26,7 @@ _MAX_ARGUMENT_CHARS = 20_000
 SECONDS = 20.0
 #: The minimum number of seconds of a call, for a page that has used up its time.
 _MIN_SECONDS = 0.01
-#: The maximum number of digits of a number, those of 2**53.
+#: The maximum number of digits of a number: 2**53 has 16.
 _MAX_DIGITS = 16
 
 _Result = TypeVar("_Result")

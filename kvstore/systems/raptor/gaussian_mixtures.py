@@ -56,7 +56,7 @@ def fit_gaussian_mixtures(vectors: Matrix, size: int, levels: int) -> Mixtures:
     mixture_class = _require_mixture_class()
     partitions: list[Partition] = []
     second_groups: IntArray = np.empty((0, 2), np.int64)
-    # The nodes of the finest level are the vectors, and those of others the centroids of the groups below.
+    # The nodes of the finest level are the vectors; the nodes of any other level are the centroids of the groups below.
     # ``node_labels`` has the node of each vector.
     nodes = vectors.astype(np.float64)
     node_labels: Partition = np.arange(len(vectors))

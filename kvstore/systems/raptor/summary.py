@@ -146,7 +146,7 @@ class _DocumentOverview:
         # For EXPLAIN: a description of what was read, and the number of documents that it comes from.
         self.source = candidates.source
         self.source_count = len(self._documents)
-        # The number of chunks that were considered: those of all these documents.
+        # All chunks of these documents were considered.
         self.chunk_count = sum(record.chunk_count for record in self._documents)
 
     def get_group(self, sentence: CoverSentence) -> int:
