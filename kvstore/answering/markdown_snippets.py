@@ -103,13 +103,14 @@ class MarkdownSnippetSplitter:
             # A table below a list belongs to its last item only after a colon.
             introduces_next = is_lead_in(content)
         for field in split_fields(block_span):
-            label = self._term if field.start == block_span.start else ""
+            is_first = field.start == block_span.start
             yield from split_prose(
                 field,
                 kind=block.kind,
-                term=label,
+                term=self._term if is_first else "",
                 language=self._language,
-                has_own_term=bool(own_term and label and heading_end is None),
+                # A run-in heading was removed from the text; any other term is still in it.
+                has_own_term=is_first and bool(own_term) and heading_end is None,
                 introduces_next=introduces_next and field.end == block.end,
             )
 

@@ -124,7 +124,10 @@ def _find_by_number(
 
 
 def count_missing_words(reference: SectionReference, name: str, query: Query) -> int:
-    """Return how many words of a question that can name the document of a section are not in the name of a document."""
+    """Return how many ``document_words`` of a reference are not in the name of a document.
+
+    These are the words of the question that can name the document of the section.
+    """
     return len(set(map(query.stem, reference.document_words)) - _list_stems(name, query))
 
 

@@ -208,7 +208,7 @@ def _build_table_blocks(table: Any) -> list[MarkdownBlock]:
     for row in table.rows:
         texts = [" ".join(cell.text.split()) for cell in row.cells]
         for column, cell in enumerate(row.cells):
-            if cell._tc.vMerge and not cell._tc.hMerge and rows and column < len(rows[-1]):  # merged with that above
+            if cell._tc.vMerge and not cell._tc.hMerge and rows and column < len(rows[-1]):  # merged upward
                 text = rows[-1][column]
                 texts[column] = text if len(text) <= MAX_REPEATED_CHARACTERS else ""
         rows.append(texts)

@@ -15,7 +15,7 @@ from haystack.errors import FilterError
 
 FilterMapping = dict[str, Any]
 
-#: The store's operators by Haystack's: those of numbers and dates, those of lists, and all.
+#: The store's operators by Haystack's: the operators for numbers and dates, the operators for lists, and all.
 _ORDER_OPERATORS = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 _LIST_OPERATORS = {"in": "$in", "not in": "$nin"}
 _OPERATORS = {"==": "$eq", "!=": "$ne", **_ORDER_OPERATORS, **_LIST_OPERATORS}
@@ -26,7 +26,7 @@ _NEVER: FilterMapping = {"$key": {"$in": []}}
 
 
 def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
-    """Convert Haystack's filters to a kvstore filter; return None without filters.
+    """Convert Haystack's filters to a condition; return None without filters.
 
     Raises FilterError if they are invalid.
     """

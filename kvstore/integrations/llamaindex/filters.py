@@ -35,7 +35,7 @@ _COMPARISONS = {
 
 
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
-    """Convert LlamaIndex's filters to a kvstore filter; return None without filters.
+    """Convert LlamaIndex's filters to a condition; return None without filters.
 
     Raises InputError for an unknown operator, and ArgumentError for anything but MetadataFilters.
     """
@@ -59,7 +59,7 @@ def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
 
 
 def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
-    """Convert one LlamaIndex comparison to a kvstore filter. Raises InputError for an unknown operator."""
+    """Convert one comparison of LlamaIndex to a condition. Raises InputError for an unknown operator."""
     if metadata_filter.operator == FilterOperator.IS_EMPTY:
         return {metadata_filter.key: {"$empty": True}}
     if metadata_filter.operator == FilterOperator.ALL:
@@ -74,6 +74,6 @@ def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
 
 
 def join_conditions(*conditions: FilterMapping | None) -> FilterMapping | None:
-    """Join kvstore filters with AND, ignoring None; return None if all are None."""
+    """Join conditions with AND, ignoring None; return None if all are None."""
     present_conditions = [condition for condition in conditions if condition is not None]
     return {"$and": present_conditions} if present_conditions else None
