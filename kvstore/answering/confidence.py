@@ -374,7 +374,8 @@ def _find_missing_names(
         text = "\n".join(snippet.text for snippet in snippets if snippet.cell_text)
         rows = replace(passages[0], text=text, stem=question_terms.stem)
         missing_names = [name for name in missing_names if not rows.has_name(name)]
-    # If the passages have "Frau Blum" of "Frau Blum Geburtstag", only the noun after it is missing.
+    # If the passages have "Frau Blum" of "Frau Blum Geburtstag", only its last noun can be unknown, and nothing else of
+    # the name is missing.
     names_of_persons = {name for name in missing_names if any(passage.has_person(name) for passage in passages)}
     # A name with a word that no chunk has can still be in a file name, so only missing names are unknown.
     unknown_names = tuple(

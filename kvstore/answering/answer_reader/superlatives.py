@@ -25,7 +25,7 @@ from ...text.quantities import CALENDAR_YEAR, CLOCK, DATE
 from ...text.words import list_content_terms, list_content_words, list_terms
 from .cell_values import CURRENCIES, DATA, LENGTH, MAX_CELL, TIME, VOLUME, WEIGHT, parse_column
 
-#: The superlatives of each measure: those of its highest values, and those of its lowest.
+#: The superlatives of each measure: for its highest values, and for its lowest.
 _SUPERLATIVES = {
     "price": (
         "most expensive, most costly, priciest, dearest, costliest, best paid, highest paid, highest priced",
@@ -357,7 +357,9 @@ def _choose_columns_by_measure(
 ) -> list[_ComparedColumn]:
     """Return the columns of the measure of a superlative or, if it is general, columns that the question names.
 
-    ``terms`` are the terms in the name of each column.
+    No measure, a size, a length and a speed are general. Columns named next to the superlative ("the largest room
+    size") are then preferred to columns of the measure, and these to columns named elsewhere in the question. ``terms``
+    are the terms in the name of each column.
     """
     measured_columns = [column for column in columns if _has_measure(column, superlative.measure)]
     if superlative.measure in _GENERAL_MEASURES:
