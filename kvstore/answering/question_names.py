@@ -417,7 +417,9 @@ def _mark_names(pieces: Sequence[str], function_words: frozenset[str], *, has_ca
     It then has a capital or begins with a digit. In German (``has_capital_nouns``), other rules hold, and in title case
     no piece does.
     """
-    if _is_title_case(pieces, function_words):
+    content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_text(piece) not in function_words]
+    is_capitalized = len(content_pieces) >= _MIN_TITLE_WORDS and all(piece[0].isupper() for piece in content_pieces)
+    if is_capitalized and 2 * sum(map(is_everyday, content_pieces)) > len(content_pieces):
         return [False] * len(pieces)
     if has_capital_nouns:
         in_names = _mark_german_names(pieces, function_words)
@@ -467,17 +469,6 @@ def _has_digit_or_inner_capital(piece: str) -> bool:
     ``NASA`` and ``iPhone`` do, but not ``Auto`` or ``Bus-Depot``.
     """
     return piece[0].isdigit() or any(letter.isupper() and before.isalnum() for before, letter in pairwise(piece))
-
-
-def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
-    """True if all content words in a question are capitalized and most are everyday words, so capitals mark no names.
-
-    ``pieces`` are the words and marks of the question. Fewer than ``_MIN_TITLE_WORDS`` content words are not enough.
-    """
-    content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_text(piece) not in function_words]
-    if len(content_pieces) < _MIN_TITLE_WORDS or not all(piece[0].isupper() for piece in content_pieces):
-        return False
-    return 2 * sum(map(is_everyday, content_pieces)) > len(content_pieces)
 
 
 def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:

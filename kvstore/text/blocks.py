@@ -194,7 +194,12 @@ class _MarkdownSplitter:
     def _close_block(self) -> None:
         """Append the open block, if any, to the finished blocks."""
         if self._kind:
-            term_end = _find_term_end(self._text, self._start, self._end, self._kind)
+            # The term of a list item "- term: definition".
+            marker = _ITEM_PATTERN.match(self._text, self._start, self._end) if self._kind == "item" else None
+            term = None if marker is None else _TERM_PATTERN.match(self._text, marker.end(), self._end)
+            if term and (len(term[0].split()) > _MAX_TERM_WORDS or _SENTENCE_END_PATTERN.search(term[0])):
+                term = None
+            term_end = self._start if term is None else term.end()
             self._blocks.append(
                 ChunkBlock(self._kind, self._start, self._end, self._level, term_end, continues=self._continues)
             )
@@ -276,18 +281,6 @@ class _MarkdownSplitter:
                 self._open_block("prose", start)
                 self._depth = 0
         self._end = end
-
-
-def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
-    """Return the end offset of the term of a list item ``- term: definition``, or ``start`` if there is no term.
-
-    ``start`` and ``end`` are the span of a block in ``text``, and ``kind`` is its kind; only an ``item`` has a term.
-    """
-    marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
-    term = None if marker is None else _TERM_PATTERN.match(text, marker.end(), end)
-    if term is None or len(term[0].split()) > _MAX_TERM_WORDS or _SENTENCE_END_PATTERN.search(term[0]):
-        return start
-    return term.end()
 
 
 def strip_numbering(title: str) -> str:

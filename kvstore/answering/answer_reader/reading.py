@@ -211,9 +211,13 @@ def read_passages(
     topic = find_topic(question)  # "parking" in "Tell me about parking"
     name = find_described_name(question)  # the name in "Who is Maria Jensen?"
     subject_terms = set(list_terms(topic or name or question, scorer.stem))
-    openings = (window for window in windows if _opens_document_about(passages, window.position, subject_terms, scorer))
     min_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
-    min_logits = {window.position: min_logit for window in openings}
+    min_logits: dict[SnippetPosition, float] = {}  # of the prose that opens a document about the subject
+    for passage_index, index in (window.position for window in windows):
+        passage = passages[passage_index]
+        opens_document = index == 0 and passage.snippets[0].ordinal == 0 and passage.snippets[0].kind == "prose"
+        if opens_document and set(list_terms(passage.plain_title, scorer.stem)) == subject_terms:
+            min_logits[SnippetPosition(passage_index, index)] = min_logit
     candidates = _read_candidates(reader, question, windows, passages, scorer, rule_scores, min_logits)
     best = candidates[0]
     verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
@@ -347,21 +351,6 @@ def _compute_rule_score(
         if other.is_ruled_out and identify_table(other) == table and scorer.list_question_terms(other.text) <= terms
     )
     return max([score, *(rule_scores.scores[rival.position] for rival in rivals)])
-
-
-def _opens_document_about(
-    passages: Sequence[Passage], position: SnippetPosition, subject_terms: set[str], scorer: SnippetScorer
-) -> bool:
-    """True if the snippet at ``position`` is prose that opens a document whose title has exactly ``subject_terms``.
-
-    ``scorer`` has the function that stems the words of the title.
-    """
-    passage = passages[position.passage_index]
-    first = passage.snippets[0]
-    is_first_chunk = first.ordinal == 0
-    if position.snippet_index > 0 or not is_first_chunk or first.kind != "prose":
-        return False
-    return set(list_terms(passage.plain_title, scorer.stem)) == subject_terms
 
 
 def _split_field_names(text: str, question: str) -> str:

@@ -27,30 +27,28 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...storage.view import View, ViewReader, ViewWriter, WriteView
 from ...structures.filter.block_lists import BlockLists
-from .degrees import (
+from .edges import (
     CHUNK_EDGE_MENTION_MASK,
     CHUNK_EDGE_SHIFT,
+    CONTEXT_BITS,
     INFORMATIVE_SHIFT,
     LINKED_FLAG,
-    PAYLOAD_MASK,
-    SEVERAL_FLAG,
-    TOTAL_MASK,
-    StoredDegrees,
-    count_informative,
-    encode_degree,
-)
-from .edges import (
-    CONTEXT_BITS,
     NO_CHUNK_LIMIT,
     NUM_MENTION_BITS,
     NUM_MENTION_VALUES,
+    PAYLOAD_MASK,
+    SEVERAL_FLAG,
+    TOTAL_MASK,
     TRIPLE,
     ChunkRows,
+    Degrees,
     EdgeRow,
     EntityRows,
     Link,
     LinkRows,
     UInt64Array,
+    count_informative,
+    encode_degree,
 )
 
 PASSAGE_ENTITIES = "passage_entities"
@@ -120,9 +118,9 @@ class PassageGraph(ViewReader):
             (packed_edges & np.uint64(_MENTION_MASK)).astype(np.uint16),
         )
 
-    def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+    def read_degrees(self, entities: npt.NDArray[np.uint32]) -> Degrees:
         """Return the degrees (numbers of chunks) of ``entities``, in order, without reading the chunks themselves."""
-        return StoredDegrees(self._read_degree_values(entities))
+        return Degrees(self._read_degree_values(entities))
 
     def _read_degree_values(self, entities: npt.NDArray[np.uint32]) -> UInt64Array:
         """Return the degrees of ``entities`` as stored, one number for each, in order."""
@@ -131,11 +129,11 @@ class PassageGraph(ViewReader):
         indexes = [self._page_indexes[number] for number in page_numbers]
         return self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)]
 
-    def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+    def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> Degrees:
         """Return the degrees of entities (numbers of chunks); subclasses count only documents that a query allows."""
         return self.read_degrees(entities)
 
-    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
+    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: Degrees, max_chunks: int) -> EntityRows:
         """Return a row for each of ``entities``: the chunks that mention it, with mention bits, which say how.
 
         ``entities`` can be in any order, and ``degrees`` are their degrees. A row is in order of chunk ids; it is empty

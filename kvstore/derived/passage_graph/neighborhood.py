@@ -23,7 +23,6 @@ from ...structures.read_requests import Ids, Matrix, ReadRequest, Vector
 from ...structures.state import State
 from ..synonyms.synonym_graph import Synonyms
 from ..synonyms.synonym_index import SYNONYMS
-from .degrees import StoredDegrees
 from .edges import SYNONYM_LINK, ChunkRows, Degrees, EntityRows, LinkRows
 from .structure import GRAPH
 
@@ -90,7 +89,7 @@ class NameDegreesRequest(ReadRequest[list[Degrees]]):
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
         ends = np.cumsum(list(map(len, self.entities)))
-        return [StoredDegrees(values) for values in np.split(degrees.values, ends)[:-1]]
+        return [Degrees(values) for values in np.split(degrees.values, ends)[:-1]]
 
 
 class NamesInChunksRequest(ReadRequest[EntityIds]):

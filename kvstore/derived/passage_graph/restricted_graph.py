@@ -17,8 +17,16 @@ import numpy.typing as npt
 
 from ...registry.contract import RELATION_LINK, TRIPLE_LINK
 from ...structures.filter import addresses
-from .degrees import StoredDegrees, encode_degree
-from .edges import NO_CHUNK_LIMIT, ChunkRows, EntityRows, LinkRows, UInt64Array, mask_informative
+from .edges import (
+    NO_CHUNK_LIMIT,
+    ChunkRows,
+    Degrees,
+    EntityRows,
+    LinkRows,
+    UInt64Array,
+    encode_degree,
+    mask_informative,
+)
 from .graph import PassageGraph
 from .rows import list_triple_pairs
 
@@ -47,7 +55,7 @@ class RestrictedPassageGraph(PassageGraph):
         is_visible = np.repeat(self._allowed.get_chunk_mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, is_visible), entities[is_visible], mention_bits[is_visible])
 
-    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
+    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: Degrees, max_chunks: int) -> EntityRows:
         """Return the chunks that mention each entity, without chunks of documents that the query excludes.
 
         ``degrees`` are the entities' numbers of chunks in the whole store. The row of an entity in more than
@@ -57,7 +65,7 @@ class RestrictedPassageGraph(PassageGraph):
         is_visible = self._allowed.get_chunk_mask(chunks)
         return EntityRows(_shrink_bounds(bounds, is_visible), chunks[is_visible], mention_bits[is_visible])
 
-    def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+    def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> Degrees:
         """Return the degrees of entities, counted over the documents that the query allows, without link flags.
 
         A degree has two counts of chunks: all that mention the entity, and the informative chunks, which do not mention
@@ -67,7 +75,7 @@ class RestrictedPassageGraph(PassageGraph):
         bounds, _, mention_bits = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)
         informative_bounds = _shrink_bounds(bounds, mask_informative(mention_bits))
         counts = zip(np.diff(bounds).tolist(), np.diff(informative_bounds).tolist(), strict=True)
-        return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
+        return Degrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """Return the links of entities, except links asserted only by documents that the query excludes."""
