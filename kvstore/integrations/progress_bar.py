@@ -51,8 +51,9 @@ class ProgressBar:
             )
             if progress.bytes:  # bytes progress more evenly than files
                 done, total = progress.bytes_done, progress.bytes
-            if progress.seconds_left is not None and done < total:
-                self._text += f", {_format_seconds(progress.seconds_left)} left"
+            seconds = progress.seconds_left
+            if seconds is not None and done < total:
+                self._text += f", {seconds:.0f} s left" if seconds < 90 else f", {seconds / 60:.0f} min left"
         else:
             unit = progress.unit if isinstance(progress, IndexProgress) else "requests"
             self._text = f"{progress.kind}: {done:,} of {total:,} {unit}"
@@ -78,12 +79,3 @@ class ProgressBar:
             self._display = ipython.display.display(self, display_id=True)
         else:
             self._display.update(self)
-
-
-def _format_seconds(seconds: float) -> str:
-    """Format a duration in whole seconds or minutes.
-
-    >>> _format_seconds(4.2), _format_seconds(200)
-    ('4 s', '3 min')
-    """
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -155,7 +155,8 @@ def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answ
     type_names = schema.get("type", ())
     type_names = (type_names,) if isinstance(type_names, str) else tuple(type_names)
     if type_names and not any(_is_type(value, type_name) for type_name in type_names):
-        raise ValueError(f"{location} must be of type {' or '.join(type_names)}, not {_find_type_name(value)}")
+        actual_type = next(name for name in _TYPES if _is_type(value, name))
+        raise ValueError(f"{location} must be of type {' or '.join(type_names)}, not {actual_type}")
     if "enum" in schema and value not in schema["enum"]:
         raise ValueError(f"{location} must be one of {', '.join(map(str, schema['enum']))}")
     if isinstance(value, dict):
@@ -209,8 +210,3 @@ def _is_type(value: Any, type_name: str) -> bool:
         return type_name == "boolean"
     is_whole_float = isinstance(value, float) and value.is_integer()
     return isinstance(value, _TYPES[type_name]) or (type_name == "integer" and is_whole_float)
-
-
-def _find_type_name(value: Any) -> str:
-    """Return the name of the first JSON Schema type that a value has."""
-    return next(type_name for type_name in _TYPES if _is_type(value, type_name))

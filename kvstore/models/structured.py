@@ -36,11 +36,6 @@ _MAX_ATTEMPTS, _REPEAT_TEMPERATURE = 2, 0.7
 _MAX_INVALID_FIRST_ANSWERS = 3
 
 
-def _return_unchanged(value: Any) -> Any:
-    """Return the JSON value of a model's answer unchanged: the default of :attr:`StructuredPrompt.check`."""
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class StructuredPrompt(Generic[Result]):
     """A request to a model: its ``messages``, the JSON Schema of its answer (``schema``), and a ``check``, which
@@ -56,7 +51,7 @@ class StructuredPrompt(Generic[Result]):
     name: str
     messages: Sequence[Message]
     schema: Mapping[str, Any]
-    check: Callable[[Any], Result] = _return_unchanged
+    check: Callable[[Any], Result] = lambda value: value
     answer_tokens: int = 2000
     requested_schema: Mapping[str, Any] | None = None
     build_retry_prompt: Callable[[], StructuredPrompt[Result]] | None = None

@@ -48,25 +48,8 @@ class MacroTable:
 
     def __init__(self) -> None:
         """Create an empty table."""
-        self._macros: dict[str, Macro] = {}
-        self._characters_left = MAX_EXPANDED_CHARACTERS
-
-    def define_macro(self, name: str, macro: Macro) -> None:
-        """Store a macro that the file defines."""
-        self._macros[name] = macro
-
-    def get_macro(self, name: str) -> Macro | None:
-        """Return a macro of the file by its name, or None if the file does not define it."""
-        return self._macros.get(name)
-
-    def deduct_expansion(self, expansion: str) -> None:
-        """Deduct the length of an expansion, and a fixed cost, from the number of characters that macros may still add.
-
-        Raises EndlessMacrosError if none are left.
-        """
-        self._characters_left -= _EXPANSION_COST + len(expansion)
-        if self._characters_left < 0:
-            raise EndlessMacrosError
+        self.macros: dict[str, Macro] = {}  # by name
+        self.characters_left = MAX_EXPANDED_CHARACTERS
 
 
 class LatexCursor:
@@ -128,7 +111,9 @@ class LatexCursor:
 
         Raises EndlessMacrosError if the macros of the file have expanded to too many characters.
         """
-        self._macros.deduct_expansion(text)
+        self._macros.characters_left -= _EXPANSION_COST + len(text)
+        if self._macros.characters_left < 0:
+            raise EndlessMacrosError
         # Drop the source that is already read, so that nested macros do not make the text grow without limit.
         self._text = text + self._text[self._offset :]
         self._offset = 0
@@ -179,7 +164,7 @@ class LatexCursor:
         ``default`` is the value of its first argument if the argument is optional, else None.
         """
         if name not in PROTECTED_COMMANDS:
-            self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
+            self._macros.macros[name] = Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body)
 
     def _store_plain_definition(self, command: str) -> None:
         """Read the definition of a macro after ``command``: ``def``, ``gdef`` or ``edef``, and store the macro.

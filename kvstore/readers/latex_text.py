@@ -205,7 +205,7 @@ class _FragmentConverter(LiteralCursor):
 
     def _handle_command(self, name: str) -> None:
         """Process a command whose name is a word: a macro of the file, or a command that the reader knows."""
-        macro = self._source.get_macro(name)
+        macro = self._source.macros.get(name)
         if macro is not None:
             self._expand_macro(macro)
         elif name == "begin":

@@ -336,7 +336,11 @@ def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     The line that introduces the quotation (``Ann wrote:``) moves with it; if there is none, one is added. If a reply
     quotes in several places, it answers each quotation below it, so the blocks are returned unchanged.
     """
-    quote_indexes = [index for index, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
+    quote_indexes = [
+        index
+        for index, block in enumerate(blocks)
+        if block.kind == "quote" and not block.text.startswith(f"> {_SIGNATURE_LABEL}")
+    ]
     if len(quote_indexes) != 1:
         return blocks
     (quote_index,) = quote_indexes
@@ -346,11 +350,6 @@ def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     if any(not block.text.rstrip().endswith(":") for block in introduction):
         return blocks
     return [*reply, *(introduction or [make_paragraph("Quoted message:")]), quote]
-
-
-def _is_signature(block: MarkdownBlock) -> bool:
-    """True if a Markdown block is a mail signature, which the reader renders as a quotation."""
-    return block.text.startswith(f"> {_SIGNATURE_LABEL}")
 
 
 def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:

@@ -122,8 +122,10 @@ def _build_entry(
     link = _find_link(entry)
     identifier = _find_text(fields, "guid", "id") or link
     author = fields.get("author") if "author" in fields else fields.get("creator")
+    if author is not None:
+        author = next((element for element in author if get_local_name(element) == "name"), author)
     values: dict[str, JSON] = {
-        "author": "" if author is None else _get_author_name(author),
+        "author": "" if author is None else get_text(author),
         "date": _find_text(fields, "pubDate", "published", "date", "updated"),
         "link": link,
         "feed": feed_title,
@@ -147,11 +149,6 @@ def _find_link(entry: Element) -> str:
         if get_local_name(element) == "link" and element.get("rel", "alternate") == "alternate":
             return element.get("href") or get_text(element)
     return ""
-
-
-def _get_author_name(author: Element) -> str:
-    """Return the text of the element ``name`` in the author of a feed entry, or else of the author."""
-    return get_text(next((element for element in author if get_local_name(element) == "name"), author))
 
 
 def _find_text(elements: Mapping[str, Element], *names: str) -> str:

@@ -77,18 +77,11 @@ _NEVER: Condition = Exists(Unknown())
 _ALWAYS: Condition = Not(_NEVER)
 
 
-def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
+def parse_condition_mapping(where: object, depth: int = 0) -> Condition:
     """Convert the mapping ``where``, such as ``{"year": {"$gte": 2024}}``, to a condition on documents.
 
-    Raises InputError if it is invalid.
-    """
-    return _parse_conditions(where, 0)
-
-
-def _parse_conditions(where: object, depth: int) -> Condition:
-    """Convert the mapping ``where`` to the conjunction (AND) of the conditions of its keys.
-
-    ``depth`` is its level of nesting. Raises InputError if it is invalid or nested too deeply.
+    The conditions of its keys are joined by AND. ``depth`` is its level of nesting. Raises InputError if it is invalid
+    or nested too deeply.
     """
     if not isinstance(where, Mapping):
         raise InputError(f"a condition must be a mapping such as {{'year': 2024}}, not {format_value(where)}")
@@ -106,10 +99,10 @@ def _parse_named_condition(name: object, operand: Any, depth: int) -> Condition:
     if not isinstance(name, str) or not is_text(name):
         raise InputError(f"the name of a field must be text, not {format_value(name)}")
     if name == "$not":
-        return Not(_parse_conditions(operand, depth + 1))
+        return Not(parse_condition_mapping(operand, depth + 1))
     if name in ("$and", "$or"):
         conditions = [
-            _parse_conditions(inner_operand, depth + 1) for inner_operand in _to_list(name, operand, "conditions")
+            parse_condition_mapping(inner_operand, depth + 1) for inner_operand in _to_list(name, operand, "conditions")
         ]
         if not conditions:
             raise InputError(f"{name} needs at least one condition")

@@ -37,7 +37,6 @@ from ..derived.metadata_index.conditions import (
     Operator,
     Unknown,
     Unsupported,
-    build_in_condition,
 )
 from ..errors import InputError
 from ..registry.sql_table import Parameters
@@ -283,7 +282,8 @@ class _ConditionParser:
             while self._accept(","):
                 values.append(self._parse_value())
             self._expect(")")
-            return build_in_condition(field, [None if value is NULL else value for value in values])
+            # A comparison with NULL is unknown.
+            return AnyOf([Unknown() if value is NULL else Compare(field, "=", value) for value in values])
         if self._accept("BETWEEN"):
             lower_bound = self._parse_value()
             self._expect("AND")

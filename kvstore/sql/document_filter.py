@@ -110,10 +110,7 @@ def _filter_by_sql(state: State, where: str, parameters: Parameters) -> FilterRe
     """Return the documents that satisfy an SQL condition; raise StatementError if it is invalid."""
     conditions.check_condition(where)
 
-    def find_by_sqlite(candidate_ids: Sequence[int] | None) -> Iterator[int]:
-        """Yield the ids of the candidates (None: all documents) that satisfy the condition according to SQLite."""
-        return select_documents(state, where, parameters, candidate_ids)
-
+    find_by_sqlite = partial(select_documents, state, where, parameters)
     key = _build_cache_key(state, where, parameters)
     return _get_or_compute(
         state, key, lambda: _evaluate_condition(state, parse_sql_condition(where, parameters), find_by_sqlite)

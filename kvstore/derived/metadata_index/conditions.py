@@ -193,8 +193,3 @@ def has_text_search(condition: Condition) -> bool:
         case All(operands) | AnyOf(operands):
             return any(map(has_text_search, operands))
     return False
-
-
-def build_in_condition(field: Field, values: Sequence[FieldValue | None]) -> Condition:
-    """Build the condition that a field equals one of some values (IN). A comparison with None is unknown, as in SQL."""
-    return AnyOf([Unknown() if value is None else Compare(field, "=", value) for value in values])

@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import UTC, datetime
 from functools import cached_property, partial, reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -373,6 +373,7 @@ class Evaluation:
         AFTER_TEXT. SQLite may parse the decimal form of a number as a slightly different number. A stored number that
         close to ``number`` is therefore only a possible match, unless both decimal forms are exact.
         """
+        value_start = len(field_prefix)  # in a key
         near_start, near_stop = (field_prefix + bound for bound in _compute_number_span(number))
         certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
@@ -384,16 +385,14 @@ class Evaluation:
 
         def is_certain(key: bytes) -> bool:
             """True if the number in a key, after ``field_prefix``, is exact and satisfies the comparison."""
-            value: Any = decode_value(key[len(field_prefix) :])
+            value: Any = decode_value(key[value_start:])
             return is_exact_decimal(value) and COMPARISONS[operator](value, number)
 
-        def is_inexact(key: bytes) -> bool:
-            """True if the number in a key, after ``field_prefix``, is inexact as a decimal, so it may match."""
-            value: Any = decode_value(key[len(field_prefix) :])
-            return not is_exact_decimal(value)
-
         certain |= self._index.find_matching(near_start, near_stop, is_certain)
-        return Bounds(certain, certain | self._index.find_matching(near_start, near_stop, is_inexact))
+        inexact = self._index.find_matching(
+            near_start, near_stop, lambda key: not is_exact_decimal(cast(float, decode_value(key[value_start:])))
+        )
+        return Bounds(certain, certain | inexact)
 
     def _match_texts(self, field_prefix: bytes, matcher: ValueMatcher, matches_numbers: bool) -> Bounds:
         """Return the documents with a text of a field that matches.
@@ -401,26 +400,24 @@ class Evaluation:
         The index keys of the field's values begin with ``field_prefix``. With ``matches_numbers``, an integer matches
         as its text, and a float is a possible match.
         """
+        value_start = len(field_prefix)  # in a key
 
         # SQLite matches a number as its text, which equals Python's text only for integers; a float may match.
         def is_matching_number(key: bytes) -> bool:
             """True if a key has, after ``field_prefix``, an integer whose decimal text matches."""
-            number = decode_value(key[len(field_prefix) :])
+            number = decode_value(key[value_start:])
             return isinstance(number, int) and matcher.matches(str(number))
-
-        def is_matching_text(key: bytes) -> bool:
-            """True if the text in a key, after ``field_prefix``, matches."""
-            return matcher.matches(str(decode_value(key[len(field_prefix) :])))
 
         certain = self._index.make_empty_mask()
         if matches_numbers:
             certain |= self._index.find_matching(field_prefix + NUMBER, field_prefix + TEXT, is_matching_number)
         for prefix in matcher.prefixes:
             bound = field_prefix + TEXT + prefix.encode()
-            certain |= self._index.find_matching(bound, _make_end_key(bound), is_matching_text)
+            certain |= self._index.find_matching(
+                bound, _make_end_key(bound), lambda key: matcher.matches(str(decode_value(key[value_start:])))
+            )
         if not matches_numbers:
             return _make_exact(certain)
-        value_start = len(field_prefix)  # in a key
         real_numbers = self._index.find_matching(
             field_prefix + NUMBER, field_prefix + TEXT, lambda key: isinstance(decode_value(key[value_start:]), float)
         )

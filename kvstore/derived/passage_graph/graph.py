@@ -181,7 +181,8 @@ class PassageGraph(ViewReader):
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
         """Yield every chunk that mentions an entity, with its entities and mention bits (how it mentions them)."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
-            yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
+            numbers = memoryview(_decode_row(key, value)).cast("Q")  # an edge is an entity and its mention bits
+            yield records.U64.unpack(key)[0], {number >> NUM_MENTION_BITS: number & _MENTION_MASK for number in numbers}
 
     def iter_degrees(self) -> Iterator[DecodedDegree]:
         """Yield the degree (numbers of chunks, or the only chunk) of every entity that has chunks or links."""
@@ -439,11 +440,6 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
     except ValueError as error:
         raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error
-
-
-def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, mention bits) for each edge in a chunk's ``row``, in which an edge is packed as u64."""
-    return [(number >> NUM_MENTION_BITS, number & _MENTION_MASK) for number in memoryview(row).cast("Q")]
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:

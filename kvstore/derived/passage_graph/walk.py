@@ -150,7 +150,9 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
     walks = {}
     for target in targets:
         walk_nodes = _trace_walk(target, predecessors, names)
-        walks[target] = Walk(walk_nodes, [_format_node(*names[node]) for node in walk_nodes[:-1]])
+        first_names = (names[node] for node in walk_nodes[:-1])
+        labels = [f"chunk {ordinal} of {name}" if is_chunk else name for is_chunk, name, ordinal in first_names]
+        walks[target] = Walk(walk_nodes, labels)
     return walks
 
 
@@ -183,11 +185,6 @@ def _trace_walk(target: int, predecessors: Mapping[int, Sequence[int]], names: M
     while (node := backward_walk[-1]) not in predecessors[node]:  # until a walk can start at the node
         backward_walk.append(min(predecessors[node], key=names.__getitem__))
     return backward_walk[::-1]
-
-
-def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
-    """Return a description of a node: "chunk 3 of KEY" if it ``is_chunk``, else ``name``, the key of an entity."""
-    return f"chunk {ordinal} of {name}" if is_chunk else name
 
 
 def describe_paths(reader: BatchedReader, ranks: PageRank, chunks: Collection[int]) -> dict[int, str]:

@@ -81,7 +81,7 @@ class ChunkMap:
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
         self._indexes_by_ordinal = {(document, ordinal): index for index, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk_id for chunk_id, _, _ in rows]
-        self._indexes_by_id = {chunk_id: index for index, chunk_id in enumerate(ids)}
+        self.indexes_by_id = {chunk_id: index for index, chunk_id in enumerate(ids)}
         cosines = self._place_chunks(snapshot, ids)
         self.labels = self._make_labels(store, ids, cosines)
         self._groups: dict[tuple[str, kvstore.IndexStatus | None], ChunkGroups] = {}
@@ -158,10 +158,6 @@ class ChunkMap:
     def find_index(self, document: str, ordinal: int) -> int | None:
         """Return the index in this map of the chunk ``ordinal`` of a document, or None if it does not exist."""
         return self._indexes_by_ordinal.get((document, ordinal))
-
-    def find_index_by_id(self, chunk_id: int) -> int | None:
-        """Return the index in this map of the chunk with this id, or None if it does not exist."""
-        return self._indexes_by_id.get(chunk_id)
 
     def get_groups(self, store: kvstore.Store, coloring: str) -> ChunkGroups:
         """Return the groups of a coloring: ``cluster``, ``document``, ``topic``, ``community`` or a metadata field.
@@ -282,7 +278,7 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
     counts_by_chunk: dict[int, Counter[str]] = {}  # the number of entities of each community in a chunk
     for name, community in communities_by_name.items():
         for (chunk_id,) in _fetch_rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
-            index = chunks.find_index_by_id(chunk_id)
+            index = chunks.indexes_by_id.get(chunk_id)
             if index is not None:
                 counts_by_chunk.setdefault(index, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)
