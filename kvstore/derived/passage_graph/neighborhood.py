@@ -69,7 +69,6 @@ class EntityDegreesRequest(ReadRequest[Degrees]):
     entities: EntityIds
 
     def fetch(self, state: State) -> Degrees:
-        """Read the degree of each entity, in order."""
         return state.get_part(GRAPH).read_degrees(self.entities)
 
 
@@ -82,10 +81,6 @@ class NameDegreesRequest(ReadRequest[list[Degrees]]):
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        """Return the degrees (numbers of chunks) of each group of entities, the entities of one name.
-
-        Only chunks of documents that the query's condition allows are counted. All groups are read at once.
-        """
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
         ends = np.cumsum(list(map(len, self.entities)))
@@ -98,7 +93,6 @@ class NamesInChunksRequest(ReadRequest[EntityIds]):
     chunks: Ids
 
     def fetch(self, state: State) -> EntityIds:
-        """Read the entities that the chunks mention, in the order of the chunks, with repetitions."""
         return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
 
 
@@ -135,7 +129,8 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
 
     An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` requests the links of entities, and
     ``with_synonyms`` links to their synonyms if the store has the index. A unit ``vector`` requests its cosines with
-    the chunks of entities, except ``known_chunks`` (ids ascending), whose cosines the caller has.
+    the chunks of entities, except ``known_chunks`` (ids ascending), whose cosines the caller has. Rows of a kind that
+    is not requested are None.
     """
 
     chunks: Ids
@@ -147,7 +142,6 @@ class NeighborhoodRequest(ReadRequest[Neighborhood]):
     with_synonyms: bool = False
 
     def fetch(self, state: State) -> Neighborhood:
-        """Read the rows (edges) of the requested chunks and entities; rows of a kind not requested are None."""
         return Neighborhood(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,
@@ -241,10 +235,6 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     max_chunks: int
 
     def fetch(self, state: State) -> NamedNeighborhoods:
-        """Return the entities of the names, with their degrees (numbers of chunks) and rows (edges).
-
-        The rows of an entity that more than ``max_chunks`` chunks mention are not read.
-        """
         # A filter restricted to the allowed documents would lack names that only imported triples contain.
         entities = state.unrestricted.filter.find_entities(self.names)
         distinct_entities = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
@@ -272,12 +262,13 @@ class NodeName(NamedTuple):
 
 
 class NodeNamesRequest(ReadRequest[list[NodeName]]):
-    """A request for the names of nodes, in the order of ``nodes``. All nodes must exist."""
+    """A request for the names of nodes, in the order of ``nodes``. All nodes must exist. The name is the normal form of
+    an entity, or the document key and the ordinal of a chunk.
+    """
 
     nodes: Sequence[int]
 
     def fetch(self, state: State) -> list[NodeName]:
-        """Return the name of each node: the normal form of an entity, or the document key and ordinal of a chunk."""
         chunks = [node for node in self.nodes if not is_entity(node)]
         entities = [get_entity(node) for node in self.nodes if is_entity(node)]
         names: dict[int, NodeName] = {}

@@ -18,6 +18,5 @@ class NearestNamesRequest(ReadRequest[list[tuple[int, float]] | None]):
     max_names: int
 
     def fetch(self, state: State) -> list[tuple[int, float]] | None:
-        """Return (entity, cosine) for the nearest names, nearest first, or None without a ``synonyms`` index."""
         synonyms = bind_index(state, SYNONYMS)
         return None if synonyms is None else list(synonyms.find_nearest(self.vector, self.max_names))

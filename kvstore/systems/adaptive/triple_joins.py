@@ -44,7 +44,8 @@ class JoinedChunks(NamedTuple):
 class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     """A request for the chunks of the names that the triples of the documents of ``chunks`` connect to a question.
     Names in ``question_key``, its normal form, are skipped. ``rarities`` (IDF of terms) and ``vector`` are of the
-    question without its names. ``stem`` stems the words of triples.
+    question without its names. ``stem`` stems the words of triples. The triples match as in HippoRAG 2, section 3.2.
+    Each chunk has the score of its triple (at most 1), its cosine and the pair of names.
     """
 
     chunks: Sequence[int]
@@ -54,12 +55,6 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     stem: Callable[[str], str]
 
     def fetch(self, state: State) -> JoinedChunks:
-        """Return the chunks of the names in the triples that match the question best (HippoRAG 2, section 3.2).
-
-        The triples are from the documents of the request's chunks. The chunks of a name in a matching triple are the
-        next step in a chain of facts. Names that the question contains are skipped. For each chunk, the result has the
-        score of its triple (at most 1), the cosine and the pair of names.
-        """
         triples = TriplesRequest(self.chunks).fetch(state)
         all_matches = match_triples(triples, self.rarities, self.stem, limit=None)
         matches_by_name = _select_other_names(all_matches, self.question_key)

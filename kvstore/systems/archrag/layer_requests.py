@@ -62,7 +62,8 @@ class LayerSearch(NamedTuple):
 class NearestNodesRequest(ReadRequest[LayerSearch]):
     """A request for the ``count`` nodes of each layer that are nearest to a unit vector and still exist, in the
     entities and at most ``levels`` levels of communities. ``ef`` is the number of candidates that the search of a layer
-    remembers.
+    remembers. This is the hierarchical search of ArchRAG, section 3.2.1. If the file of the search graph is unusable,
+    the graph is built in memory. Raises IndexUnavailableError if that is not possible either.
     """
 
     vector: Vector
@@ -71,11 +72,6 @@ class NearestNodesRequest(ReadRequest[LayerSearch]):
     ef: int
 
     def fetch(self, state: State) -> LayerSearch:
-        """Return the nodes nearest to the question that exist, by layer (entities, then the levels of communities).
-
-        This is the hierarchical search of ArchRAG, section 3.2.1. If the file of the search graph is unusable, the
-        graph is built in memory. Raises IndexUnavailableError if the graph cannot be built in memory either.
-        """
         communities = require_communities(state)
         problem: str | None = None
         try:
@@ -200,10 +196,6 @@ class LinkedChunksRequest(ReadRequest[list[list[list[int]]]]):
     layers: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[list[list[int]]]:
-        """Return, for each layer and each of its nodes, the ids of the node's chunks.
-
-        A node with too many chunks is not specific, and gets an empty list.
-        """
         entities, *community_layers = self.layers
         communities = require_communities(state)
         community_ids = list(chain.from_iterable(community_layers))
@@ -248,16 +240,14 @@ class NodeLabel(NamedTuple):
 
 
 class NodeLabelsRequest(ReadRequest[list[NodeLabel]]):
-    """A request for the names of nodes, each (layer, id): an entity of layer 0 or a community; all must exist."""
+    """A request for the names of nodes, each (layer, id): an entity of layer 0 or a community; all must exist. A
+    community has its title and level, and no entity name. An entity gets its finest community; its title and level are
+    None if there is none, or if it is hidden because all its chunks or members were deleted.
+    """
 
     nodes: Sequence[LayerNode]
 
     def fetch(self, state: State) -> list[NodeLabel]:
-        """Return, for each node (layer, id), the name of its entity, and the title and level of its community.
-
-        A community has no entity name. An entity gets its finest community. The title and level are None if there is no
-        such community, or if it is hidden because all its chunks or members were deleted.
-        """
         communities = require_communities(state)
         entities = [node for layer, node in self.nodes if not layer]
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))

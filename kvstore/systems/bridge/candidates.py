@@ -70,7 +70,8 @@ class CandidatePool:
 class CandidateRequest(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention ``entities`` (the question's, rarest first), and below
     abstracts up to ``depth`` levels above or below these. Returns at most ``max_chunks`` chunks of ``allowed``
-    documents (None: all), with their cosines with the unit-length ``vector``.
+    documents (None: all), with their cosines with the unit-length ``vector``. This is Algorithm 1 of Bridge-RAG. An
+    entity that no abstract or too many abstracts mention is skipped.
     """
 
     entities: Sequence[QuestionEntity]
@@ -80,11 +81,6 @@ class CandidateRequest(ReadRequest[CandidatePool]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        """Return the chunks below the abstracts that mention the question's entities (Bridge-RAG, Algorithm 1).
-
-        The pool also has the chunks' cosines with the question. An entity that no abstract or too many abstracts
-        mention is skipped.
-        """
         specific_entities = [
             (entity, abstracts) for entity in self.entities if (abstracts := _list_mentioning_abstracts(state, entity))
         ]

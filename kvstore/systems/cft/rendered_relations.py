@@ -49,6 +49,8 @@ class RenderedRelations:
 class RelationsRequest(ReadRequest[RenderedRelations]):
     """A request for the relations of entities. ``names`` are the normal forms of the names of each entity. Uses at most
     ``max_nodes`` nodes of each entity, and at most ``max_relatives`` ancestors and as many descendants of each node.
+    This is the context of CFT-RAG (section 3.4, Algorithm 3). Each edge that a document asserts is also a relation,
+    such as "a under b", with its place in the text.
     """
 
     names: Sequence[Sequence[str]]
@@ -56,11 +58,6 @@ class RelationsRequest(ReadRequest[RenderedRelations]):
     max_relatives: int
 
     def fetch(self, state: State) -> RenderedRelations:
-        """Walk the entity forest above and below each entity, and render its parent-child edges as sentences.
-
-        This is the context of CFT-RAG (section 3.4, Algorithm 3). Each edge that a document asserts is also returned as
-        a relation, such as "a under b", with its place in the text.
-        """
         hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
         # The nodes of each entity: each of its names has a node in every tree that contains it.
@@ -103,17 +100,14 @@ class ScoredRelation(NamedTuple):
 class RelationChunksRequest(ReadRequest[dict[int, ScoredRelation]]):
     """A request for the chunks that assert ``relations``, each with its first relation and its cosine with ``vector``.
     A relation is an edge of the entity forest as text ("child under parent"). ``vector`` is the question's vector, of
-    unit length. Relations of documents without text are omitted.
+    unit length. Relations of documents without text are omitted. A chunk asserts a relation if it contains its byte
+    offset in the document.
     """
 
     relations: Sequence[RelationMention]
     vector: Vector
 
     def fetch(self, state: State) -> dict[int, ScoredRelation]:
-        """Return, by chunk, the first relation that it asserts, and the chunk's cosine with the question.
-
-        A chunk asserts a relation ("child under parent") if it contains the relation's byte offset in the document.
-        """
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:

@@ -45,10 +45,11 @@ class UnitAvailability(NamedTuple):
 
 
 class UnitAvailabilityRequest(ReadRequest[UnitAvailability]):
-    """A request for the availability of the ``units`` index."""
+    """A request for the availability of the ``units`` index. The answer says if the index exists, and if it covers
+    every document.
+    """
 
     def fetch(self, state: State) -> UnitAvailability:
-        """Return whether the ``units`` index exists, and whether it covers every document."""
         reader = state.get_part(UNITS)
         return UnitAvailability(reader.is_present, reader.is_complete)
 
@@ -98,7 +99,8 @@ class NearestUnitsAnswer(NamedTuple):
 
 class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
     """A request for the ``count`` units of ``chunks`` nearest to ``vector``, which has unit length. The answer omits
-    the records and vectors of the units of ``known_chunks``, which the caller already has.
+    the records and vectors of the units of ``known_chunks``, which the caller already has. This is the knowledge
+    anchoring of CUE-RAG (Algorithm 4): a path search starts at these units.
     """
 
     vector: Vector
@@ -107,11 +109,6 @@ class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> NearestUnitsAnswer:
-        """Return the units of some chunks nearest to a vector, and all units of their chunks.
-
-        This is the knowledge anchoring of CUE-RAG (Algorithm 4): a path search starts at these units. Units of
-        ``known_chunks`` are not read again.
-        """
         reader = state.get_part(UNITS)
         ids, cosines = reader.find_nearest(self.vector, self.count, self.chunks)
         nearest = ids.tolist()
@@ -133,7 +130,8 @@ class EntityUnitsAnswer(NamedTuple):
 class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     """A request for the units that mention each entity, in their own text or in the title of their document. Reads at
     most ``max_chunks`` chunks per entity, those nearest to the unit vector ``vector``. The answer omits the records and
-    vectors of the units of ``known_chunks``, which the caller already has.
+    vectors of the units of ``known_chunks``, which the caller already has. The answer also has all other units of these
+    chunks.
     """
 
     entities: Sequence[int]
@@ -142,11 +140,6 @@ class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:
-        """Return the units that mention each entity, and all units of their chunks.
-
-        Only the ``max_chunks`` chunks of an entity that are nearest to the question are read. The units of
-        ``known_chunks`` are listed without their records and vectors.
-        """
         reader = state.get_part(UNITS)
         mentions = [
             (entity, chunk, mention_bits)
@@ -218,7 +211,6 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[UnitContent]:
-        """Return the text of each unit, with its title and headings, in the order of the ids."""
         reader = state.get_part(UNITS)
         texts, stored_units = reader.list_texts(self.ids), reader.get(self.ids)
         # The document and section of each chunk; section -1 is the text before the first heading.
@@ -248,7 +240,6 @@ class MentionedEntitiesRequest(ReadRequest[list[list[KeyedEntity]]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[list[KeyedEntity]]:
-        """Return the entities that each unit mentions, sorted by key."""
         return _sort_by_key(state, state.get_part(UNITS).list_entities(self.ids))
 
 
@@ -271,17 +262,13 @@ class NamedEntities(NamedTuple):
 
 class TitleVariantsRequest(ReadRequest[NamedEntities]):
     """A request for the entities of names and of title variants: names with an addition in parentheses at the end, such
-    as "Paris (film)" for "Paris". ``entity_groups`` has the known entities of each name.
+    as "Paris (film)" for "Paris". ``entity_groups`` has the known entities of each name. A link in the passage graph
+    connects an entity with its variants. The answer also says if the store has a ``synonyms`` index.
     """
 
     entity_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NamedEntities:
-        """Return the entities of each name and of its title variants, each with its key (normal form).
-
-        A link in the passage graph connects an entity with its variants. The result also says if the store has a
-        ``synonyms`` index.
-        """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.entity_groups)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])

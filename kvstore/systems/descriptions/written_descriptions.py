@@ -174,7 +174,6 @@ class EntityDescriptionsRequest(ReadRequest[list[list[str]]]):
     max_texts: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Return at most ``max_texts`` distinct descriptions of each entity, in order of document keys."""
         if not has_descriptions(state):
             return [[] for _ in self.entities]
         # Cached, because a document can mention several of the entities.

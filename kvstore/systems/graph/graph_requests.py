@@ -26,20 +26,17 @@ class HasTriplesRequest(ReadRequest[bool]):
     """A request that returns True if any document has triples."""
 
     def fetch(self, state: State) -> bool:
-        """True if the store has triples that were imported or that a model wrote."""
         return any(map(state.lmdb.count, (tables.TRIPLES, tables.WRITTEN_TRIPLES)))
 
 
 class TriplesRequest(ReadRequest[list[NameTriple]]):
-    """A request for the triples (subject, relation, object) of the documents of some chunks, in order of the chunks."""
+    """A request for the triples (subject, relation, object) of the documents of some chunks, in order of the chunks.
+    Subject and object are normal forms of names. At most ``_MAX_TRIPLES`` triples of each document are returned.
+    """
 
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[NameTriple]:
-        """Return the triples of the documents of the chunks as (subject, relation, object), in the order of the chunks.
-
-        Subject and object are normal forms of names. At most ``_MAX_TRIPLES`` triples of each document are returned.
-        """
         if not HasTriplesRequest().fetch(state):
             return []
         documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))  # distinct, in order
@@ -59,5 +56,4 @@ class HasIndexRequest(ReadRequest[bool]):
     kind: str
 
     def fetch(self, state: State) -> bool:
-        """True if the store has an index of this kind, built or not."""
         return has_index(state.lmdb, self.kind)

@@ -36,13 +36,14 @@ class EntityChunkRows(NamedTuple):
 
 
 class EntityChunksRequest(ReadRequest[EntityChunkRows]):
-    """A request for the chunks that mention entities; the list is empty if there are more than ``max_chunks``."""
+    """A request for the chunks that mention entities; the list is empty if there are more than ``max_chunks``. The
+    answer also has the degree (number of chunks) of each entity.
+    """
 
     entities: npt.NDArray[np.uint32]
     max_chunks: int
 
     def fetch(self, state: State) -> EntityChunkRows:
-        """Return the degree (number of chunks) of each entity, and the chunks themselves if at most ``max_chunks``."""
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
@@ -61,15 +62,13 @@ class FinestCommunity(NamedTuple):
 
 
 class FinestCommunitiesRequest(ReadRequest[list[FinestCommunity | None]]):
-    """A request for the finest community of each entity, None if it is in no community."""
+    """A request for the finest community of each entity, None if it is in no community. Each has ten times its rating,
+    which grows with its number of chunks.
+    """
 
     entities: Sequence[int]
 
     def fetch(self, state: State) -> list[FinestCommunity | None]:
-        """Return the finest community of each entity, with ten times its rating; None for an entity in no community.
-
-        The rating grows with the community's number of chunks.
-        """
         communities = require_communities(state)
         ratings = communities.tree.ratings
         return [
@@ -94,7 +93,6 @@ class NearestCommunitiesRequest(ReadRequest[list[NearbyCommunity]]):
     max_members: int
 
     def fetch(self, state: State) -> list[NearbyCommunity]:
-        """Return the ``count`` communities nearest to ``vector``, with their titles and strongest members."""
         communities = require_communities(state)
         community_ids = [community for community, _ in communities.find_nearest(self.vector, self.count)]
         titles = communities.get_titles(community_ids)
@@ -113,7 +111,6 @@ class HierarchySentencesRequest(ReadRequest[list[list[str]]]):
     max_relatives: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Return, for each name, sentences about the parents and children of its first ``max_nodes`` tree nodes."""
         hierarchy = Hierarchy(state, self.max_relatives)
         return [
             hierarchy.build_sentences(sort_nodes(state, nodes)[: self.max_nodes])
@@ -135,7 +132,6 @@ class CommunityLabelsRequest(ReadRequest[list[CommunityLabel]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[CommunityLabel]:
-        """Return the key, the title and the level of each community."""
         communities = require_communities(state)
         keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)
         levels = (communities.get(community).level for community in self.communities)
@@ -150,7 +146,6 @@ class CommunityChunksRequest(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Return, for each community, the chunks assigned to it or to its descendants, largest share first."""
         chunk_groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in chunk_groups]  # without the shares
 
@@ -166,12 +161,13 @@ class CoverCandidates(NamedTuple):
 
 
 class CoverSentencesRequest(ReadRequest[CoverCandidates]):
-    """A request for the sentences of groups of chunks, by document key and offset within each group."""
+    """A request for the sentences of groups of chunks, by document key and offset within each group. The answer also
+    has the document key and the ordinal of each chunk with any.
+    """
 
     chunk_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> CoverCandidates:
-        """Return the sentences of each group of chunks, and the document key and ordinal of each chunk with any."""
         groups = [collect_cover_sentences(state, chunks) for chunks in self.chunk_groups]
         chunks = dict.fromkeys(sentence.chunk for sentence in chain.from_iterable(groups))
         return CoverCandidates(groups, read_chunk_positions(state, chunks))
@@ -183,6 +179,5 @@ class ChunkTextsRequest(ReadRequest[list[str]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[str]:
-        """Return the texts of the chunks, in order."""
         records = state.chunks.get_many(self.chunks)
         return read_slices(state.documents, [(record.document, record.start, record.end) for record in records])

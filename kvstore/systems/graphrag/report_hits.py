@@ -50,12 +50,13 @@ class ReportContent(NamedTuple):
 
 
 class CommunityReportsRequest(ReadRequest[list[ReportContent]]):
-    """A request for the reports of communities, made only from documents that match the query's condition."""
+    """A request for the reports of communities, made only from documents that match the query's condition. A report has
+    no spans if none of its documents match.
+    """
 
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[ReportContent]:
-        """Return the report on each community, without spans if none of its documents match the query's condition."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
         keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)

@@ -53,18 +53,14 @@ class ChunkPlacement(NamedTuple):
 
 class UnassignedChunksRequest(ReadRequest[ChunkPlacement]):
     """A request for the chunks in no community. They are selected from ``near_chunks``, the chunks near the question,
-    and, if the query allows only some documents, from all chunks of these documents.
+    and, if the query allows only some documents, from all chunks of these documents. The answer also has all chunks
+    added after the build, and the mask of the communities that may be shown, which have a chunk of an allowed document
+    (None: the query has no condition).
     """
 
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
-        """Return chunks in no community, then all chunks added after the build, and the communities that may be shown.
-
-        The chunks in no community are selected from ``near_chunks`` and, if the query has a condition, from the chunks
-        of the documents that match it (allowed documents). A community may be shown if it has a chunk of an allowed
-        document. The mask of these communities is None without a condition.
-        """
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []
         newer_ids = np.array(communities.list_newer_chunks(), np.uint64)
@@ -114,7 +110,9 @@ class ScoredCommunities(NamedTuple):
 class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
     """A request for the children of ``parents`` (None: the coarsest communities), with their scores. ``allowed`` is the
     mask of the allowed communities (None: all); others are omitted. ``vector`` is the question's unit vector, and
-    ``rarities`` has the rarity (IDF) of each of its terms.
+    ``rarities`` has the rarity (IDF) of each of its terms. Without ``allowed``, communities without members or chunks
+    are omitted. If the question has words with a rarity, the nearest communities also get a score for these words in
+    their reports. These scores replace the ratings by a model in the dynamic community selection of microsoft/graphrag.
     """
 
     parents: IntArray | None
@@ -123,12 +121,6 @@ class ScoredChildrenRequest(ReadRequest[ScoredCommunities]):
     rarities: Mapping[str, float]
 
     def fetch(self, state: State) -> ScoredCommunities:
-        """Score the child communities of ``parents`` (None: the coarsest communities) by cosine with the question.
-
-        Only communities in ``allowed`` are scored or, without a condition, those that still have members and chunks. If
-        the question has words with a rarity, the nearest communities also get a score for these words in their reports.
-        These scores replace the ratings by a model in the dynamic community selection of microsoft/graphrag.
-        """
         communities = require_communities(state)
         tree = communities.tree
         all_ids = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))

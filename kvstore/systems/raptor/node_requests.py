@@ -72,17 +72,15 @@ class AncestorNodes(NamedTuple):
 
 
 class ChunkAncestorsRequest(ReadRequest[AncestorNodes]):
-    """A request for chunks and all tree nodes (abstracts, topics) above them, with their cosines with a unit vector."""
+    """A request for chunks and all tree nodes (abstracts, topics) above them, with their cosines with a unit vector.
+    These are the nodes of RAPTOR's collapsed tree (section 3). Topics with too many chunks are omitted, but
+    ``node_count`` includes them.
+    """
 
     chunks: Sequence[int]
     vector: Vector
 
     def fetch(self, state: State) -> AncestorNodes:
-        """Return the request's chunks, and the abstracts and topics above them, with their cosines with the question.
-
-        These are the nodes of RAPTOR's collapsed tree (section 3). Topics with too many chunks are omitted, but
-        ``node_count`` includes them.
-        """
         reader = _NodeReader(state)
         distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order
         for chunk, abstracts, topics in zip(
@@ -104,10 +102,6 @@ class ChunkRootsRequest(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the distinct tree roots above the chunks, in order, each with its cosine with the question.
-
-        They are topics or, for a chunk in no topic, the highest abstract of its document.
-        """
         reader = _NodeReader(state)
         topics_by_chunk = reader.find_topics(self.chunks)
         without_topics = [chunk for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True) if not topics]
@@ -133,7 +127,6 @@ class ChildNodesRequest(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the distinct children of abstracts and topics, with their cosines with the question."""
         reader = _NodeReader(state)
         reader.load_abstracts(node.id.number for node in self.parents if node.id.kind == "abstract")
         distinct_children = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
@@ -141,12 +134,11 @@ class ChildNodesRequest(ReadRequest[list[TreeNode]]):
 
 
 class TopicPositionsRequest(ReadRequest[list[NodePosition]]):
-    """A request for the positions of the first sentences of topics."""
+    """A request for the positions of the first sentences of topics. The position is ("", 0) if no source is left."""
 
     topics: Sequence[int]
 
     def fetch(self, state: State) -> list[NodePosition]:
-        """Return the document key and the ordinal of each topic's first source chunk; ("", 0) if no source is left."""
         spans_by_topic = _NodeReader(state).read_topic_spans(self.topics, limit=1)
         return [
             NodePosition(spans[0].document, spans[0].ordinal) if spans else NodePosition("", 0)
@@ -155,16 +147,13 @@ class TopicPositionsRequest(ReadRequest[list[NodePosition]]):
 
 
 class NodeHitsRequest(ReadRequest[list[Hit | None]]):
-    """A request for tree nodes as hits, with rank 0; None for a topic that cannot be shown."""
+    """A request for tree nodes as hits, with rank 0; None for a topic that cannot be shown. These are topics of more
+    than ``_MAX_TOPIC_CHUNKS`` chunks, and topics whose source documents have all been deleted.
+    """
 
     nodes: Sequence[TreeNode]
 
     def fetch(self, state: State) -> list[Hit | None]:
-        """Return the hit of each node, in order, still without a rank.
-
-        The hit is None for a topic of more than ``_MAX_TOPIC_CHUNKS`` chunks, and for a topic whose source documents
-        have all been deleted.
-        """
         reader = _NodeReader(state)
         hits = {  # by node id
             **reader.build_chunk_hits([node for node in self.nodes if node.id.kind == "chunk"]),

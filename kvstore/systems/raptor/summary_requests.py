@@ -40,7 +40,7 @@ class DocumentCandidates(NamedTuple):
 class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     """A request for the sentences of documents that match the query's condition: of the documents of ``near_chunks``
     (None: all). If the documents have more than ``max_bytes``, their abstracts are read instead: the lowest or, if
-    there are more than ``max_abstracts`` of these, those of whole documents.
+    there are more than ``max_abstracts`` of these, those of whole documents. The answer also describes what was read.
     """
 
     near_chunks: Sequence[int] | None
@@ -48,10 +48,6 @@ class DocumentSentencesRequest(ReadRequest[DocumentCandidates]):
     max_abstracts: int
 
     def fetch(self, state: State) -> DocumentCandidates:
-        """Return the sentences from which a summary of the documents is selected, and the documents, in order of keys.
-
-        The result also describes its source: the texts, or abstracts if the texts are too long.
-        """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
         else:
@@ -97,11 +93,6 @@ class TopicSentencesRequest(ReadRequest[TopicCandidates | None]):
     max_newer_chunks: int
 
     def fetch(self, state: State) -> TopicCandidates | None:
-        """Return the sentences from which the strategy selects its summary, and the topics of their chunks.
-
-        If the store's texts are too long, the summaries of topics are read, and some of the chunks that were added
-        later. Returns None if the store has no topics.
-        """
         topics = bind_index(state, TOPICS)
         if topics is None:
             return None
@@ -148,18 +139,13 @@ class _PartChunks(NamedTuple):
 class DocumentPartsRequest(ReadRequest[list[list[DocumentPart]]]):
     """A request for the parts of documents, at most ``limit`` in total if possible, split along their abstracts. The
     longest part is split first. The parts of each document are in order of the text. If an abstract has more children
-    than the limit allows, adjacent children are merged.
+    than the limit allows, adjacent children are merged. A part also has the headings of the section that contains it.
     """
 
     documents: Sequence[DocumentRecord]
     limit: int
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
-        """Split the documents into at most ``limit`` parts if possible; return the parts of each document, in order.
-
-        A part is the range of chunks that one abstract, or several neighboring abstracts, summarize. It also has the
-        headings of the section that contains it.
-        """
         sections = state.documents.get_sections_many(record.id for record in self.documents)
         parts: list[list[DocumentPart]] = []
         for record, chunk_ranges in zip(self.documents, self._split_documents(state), strict=True):
@@ -210,17 +196,14 @@ class DocumentPartsRequest(ReadRequest[list[list[DocumentPart]]]):
 
 class TopicsWithinLimitRequest(ReadRequest[dict[int, str | None]]):
     """A request for the titles of topics that group sentences: ``roots``, or their descendants. The largest topics are
-    replaced by their children while there are at most ``limit`` topics.
+    replaced by their children while there are at most ``limit`` topics. A topic without a title has None. The answer is
+    empty if the store has no topics.
     """
 
     roots: Sequence[int]
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
-        """Return the titles of ``roots``, or of the descendants that replace the largest of them, by topic.
-
-        A topic without a title has None. The result is empty if the store has no topics.
-        """
         topics = bind_index(state, TOPICS)
         if topics is None:
             return {}
@@ -244,7 +227,6 @@ class ChunkPositionsRequest(ReadRequest[dict[int, tuple[str, int]]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> dict[int, tuple[str, int]]:
-        """Return the document key and the ordinal of each chunk, by chunk id."""
         return read_chunk_positions(state, self.chunks)
 
 
