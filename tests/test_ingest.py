@@ -445,6 +445,15 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
     assert throughput.estimate_seconds_left() == 0
 
 
+def test_a_file_that_fails_counts_neither_as_read_nor_as_remaining(store: kvstore.Store, tmp_path: Path) -> None:
+    """A large file that failed at once made the time left too short by as much as it is large."""
+    (tmp_path / "a.pdf").write_bytes(bytes(1 << 20))
+    (tmp_path / "b.txt").write_text("Tea is made from leaves.")
+    reports: list[kvstore.IngestProgress] = []
+    assert len(store.ingest(tmp_path, progress=reports.append).failures) == 1
+    assert [(report.bytes_done, report.bytes) for report in reports] == [(0, (1 << 20) + 24), (0, 24), (24, 24)]
+
+
 def test_texts_larger_than_their_file_leave_the_remaining_time_unknown(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -211,7 +211,8 @@ class _IngestRun:
                 self._pace.add_partial(len(item.extracted.text), visit.size)
             if self.report.chunks > chunks_before:
                 yield
-        self._pace.end_file(visit.size)
+        end_file = self._pace.abandon_file if visit.failed else self._pace.end_file
+        end_file(visit.size)
         completed_file = visit.build_completed_file()
         if completed_file is not None:
             self._files.append(completed_file)

@@ -56,6 +56,11 @@ class Pace:
         self._current_bytes = 0
         self._add_point()
 
+    def abandon_file(self, size: int) -> None:
+        """Finish the current file, of ``size`` bytes, of which no more is read: its other bytes need no time."""
+        self.total_bytes -= size - self._current_bytes
+        self.end_file(self._current_bytes)
+
     def estimate_seconds_left(self) -> float | None:
         """Return the estimated seconds for the remaining bytes, at the speed of the last ``WINDOW_SECONDS`` seconds.
 
