@@ -55,44 +55,42 @@ _MAX_LISTED_WORDS = 5
 _CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "।", "۔", "！", "？", "，", "、", "；")
 
 
-def _is_bill(paragraph: str) -> bool:
+def _is_bill(lines: Sequence[str]) -> bool:
     """True if every line is an entry of a bill: an item and an amount with two decimals."""
-    return all(_BILL_ENTRY_PATTERN.fullmatch(line.strip()) for line in paragraph.splitlines())
+    return all(_BILL_ENTRY_PATTERN.fullmatch(line.strip()) for line in lines)
 
 
-def _is_timestamped(paragraph: str) -> bool:
-    """True if a paragraph is part of a chat or log: at least half of its lines, and more than one, begin with a time.
+def _is_timestamped(lines: Sequence[str]) -> bool:
+    """True if lines are part of a chat or log: at least half of them, and more than one, begin with a time.
 
     The other lines continue an entry.
     """
-    lines = paragraph.splitlines()
     num_timestamped = sum(TIMESTAMP_PATTERN.match(line) is not None for line in lines)
     return num_timestamped > 1 and 2 * num_timestamped >= len(lines)
 
 
-def _is_record(paragraph: str) -> bool:
-    """True if a paragraph is a record: lines of ``name: value`` with distinct names, such as a stored row.
+def _is_record(lines: Sequence[str]) -> bool:
+    """True if lines are a record: each is ``name: value``, with distinct names, as in a stored row.
 
     All values must be short and no sentences. Or more than half of them are, and the record has at most
     ``_MAX_RECORD_WORDS`` words.
     """
-    lines = paragraph.splitlines()
     names = {field["name"] for field in map(_NAMED_VALUE_PATTERN.fullmatch, lines) if field is not None}
     if len(lines) < 2 or len(names) < len(lines):
         return False
     num_short = sum(FIELD_PATTERN.fullmatch(line) is not None for line in lines)
     if num_short == len(lines):
         return True
-    return 2 * num_short > len(lines) and count_written_words(paragraph) <= _MAX_RECORD_WORDS
+    return 2 * num_short > len(lines) and count_written_words("\n".join(lines)) <= _MAX_RECORD_WORDS
 
 
-def _has_columns(paragraph: str) -> bool:
-    """True if a paragraph has several lines, each with columns separated by white space, such as a list of prices.
+def _has_columns(lines: Sequence[str]) -> bool:
+    """True if there are several lines, each with columns separated by white space, such as a list of prices.
 
     The second column begins at about the same place in each line. False if a line begins with a dash, as an option with
     its definition does, or ends as a sentence or clause does, unless there is a rule below the first line.
     """
-    lines = [line.strip().expandtabs() for line in paragraph.splitlines()]
+    lines = [line.strip().expandtabs() for line in lines]
     if has_rule := len(lines) > 2 and RULE_PATTERN.fullmatch(lines[1]) is not None:
         del lines[1]
     gaps = [_COLUMN_GAP_PATTERN.search(line) for line in lines]
@@ -104,18 +102,18 @@ def _has_columns(paragraph: str) -> bool:
     return is_aligned and (has_rule or not has_option_or_sentence)
 
 
-def _is_piped(paragraph: str) -> bool:
-    """True if a paragraph has several lines with cells between vertical bars; the first can be the rest of a row."""
-    first_line, *lines = paragraph.splitlines()
-    return len(lines) + (" | " in first_line) > 1 and all(" | " in line for line in lines)
+def _is_piped(lines: Sequence[str]) -> bool:
+    """True if there are several lines with cells between vertical bars; the first can be the rest of a row."""
+    first_line, *later_lines = lines
+    return len(later_lines) + (" | " in first_line) > 1 and all(" | " in line for line in later_lines)
 
 
-def _is_line_list(paragraph: str) -> bool:
-    """True if a paragraph is a list of short lines, and not a sentence that continues over several lines.
+def _is_line_list(lines: Sequence[str]) -> bool:
+    """True if short lines are a list, and not a sentence that continues over several lines.
 
     Lines may begin with a lower-case letter if each has a few words and the first line ends with a colon.
     """
-    lines = [line.rstrip() for line in paragraph.splitlines()]
+    lines = [line.rstrip() for line in lines]
     are_short = all(0 < len(line) <= _MAX_NOTE_LINE and "  " not in line for line in lines)
     if len(lines) < 2 or not are_short or any(line.endswith(_CONTINUED_LINE_ENDS) for line in lines):
         return False
@@ -220,13 +218,13 @@ def _are_persons(cells: Sequence[str]) -> bool:
 
 
 class BlockKind(NamedTuple):
-    """A kind of paragraph: the rule that recognizes it, the function that splits it, and an example.
+    """A kind of paragraph: the rule that recognizes its lines, the function that splits it, and an example.
 
     With ``ends_definition``, a term above such a paragraph does not apply to the text after it.
     """
 
     name: str
-    matches: Callable[[str], bool]
+    matches: Callable[[Sequence[str]], bool]
     split: Callable[[PassageBlock], Iterator[Snippet]]
     example: str
     ends_definition: bool = True
@@ -276,4 +274,5 @@ def find_block_kind(paragraph: str) -> BlockKind | None:
     'line list'
     >>> find_block_kind("The port of\\nBergen is old.")
     """
-    return next((kind for kind in BLOCK_KINDS if kind.matches(paragraph)), None)
+    lines = paragraph.splitlines()
+    return next((kind for kind in BLOCK_KINDS if kind.matches(lines)), None)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..errors import CorruptionError
 from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
-from ..structures.documents.documents import Section, build_heading_path
+from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
 from ..text.blocks import parse_blocks, to_plain_text
 from ..text.words import is_unspaced
@@ -159,9 +159,14 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     Each snippet records the hit that it begins in. A snippet that is the title of the document cannot be selected as an
     answer. If the passage is a whole document without sentences, its paragraphs are the snippets.
     """
-    start = state.chunks.get(group.first).start
+    first_chunk, last_chunk = state.chunks.get(group.first), state.chunks.get(group.last)
+    start = first_chunk.start
     record = state.documents.get(group.document)
-    text_before_passage, text = _read_with_chunk_before(group, state)
+    text = state.documents.read_text_slice(record.id, start, last_chunk.end)
+    previous = _find_adjacent_chunk(state, first_chunk, group.first, -1)
+    # Chunks can overlap, so the previous one can begin at the same place.
+    previous_start = start if previous is None else min(start, previous.start)
+    text_before_passage = state.documents.read_text_slice(record.id, previous_start, start)
     starts_mid_line = bool(text_before_passage.rpartition("\n")[2].strip())
     sections = state.documents.get_sections(record.id)
     heading = " > ".join(build_heading_path(sections, group.section))
@@ -182,7 +187,10 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
             text, record.format, heading, starts_mid_line, language, section_before, is_configuration=is_configuration
         )
     )
-    _mark_latest_release(passage.snippets, sections)
+    dated_snippets = [(snippet, snippet.release) for snippet in passage.snippets if snippet.release is not None]
+    latest = find_latest_release(sections) if dated_snippets else None
+    for snippet, release in dated_snippets:
+        snippet.release = release._replace(is_latest=latest is not None and release.version == latest[1].version)
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if start == 0 and passage.snippets:
         first, title = passage.snippets[0], to_plain_text(record.title or "")
@@ -193,29 +201,6 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
         passage.snippets = list(_split_notes(text, record.format))
     _assign_hits(passage, group.hit_spans)
     return passage
-
-
-def _mark_latest_release(snippets: Sequence[Snippet], sections: Sequence[Section]) -> None:
-    """Set ``is_latest`` of each snippet's release, which is a version and its date; ``sections`` are the document's."""
-    dated_snippets = [(snippet, snippet.release) for snippet in snippets if snippet.release is not None]
-    if dated_snippets:
-        latest = find_latest_release(sections)
-        for snippet, release in dated_snippets:
-            is_latest = latest is not None and release.version == latest[1].version
-            snippet.release = release._replace(is_latest=is_latest)
-
-
-def _read_with_chunk_before(group: _ChunkGroup, state: State) -> tuple[str, str]:
-    """Return the text of the chunk before a group of chunks in its document (empty if none), and the group's text.
-
-    The first text is without the part that both have, because chunks can overlap.
-    """
-    first, last = state.chunks.get(group.first), state.chunks.get(group.last)
-    previous = _find_adjacent_chunk(state, first, group.first, -1)
-    both_start = first.start if previous is None else min(first.start, previous.start)
-    both_texts = state.documents.read_text_slice(group.document, both_start, last.end)
-    text = both_texts.encode()[first.start - both_start :].decode()
-    return both_texts[: len(both_texts) - len(text)], text
 
 
 def _read_section_before(group: _ChunkGroup, start: int, state: State) -> str:

@@ -204,7 +204,7 @@ def _split_at_rules(text: str, block: Block) -> Iterator[Block]:
     rules = [index for index, line in enumerate(lines) if RULE_PATTERN.fullmatch(text, line.start, line.end)]
     for before, rule, after in list(zip([-1, *rules], rules, [*rules[1:], len(lines)], strict=False)):
         is_below_first_line = rule == before + 2 and rule + 1 < after  # and other lines follow
-        if is_below_first_line and COLUMNS.matches(text[lines[before + 1].start : lines[after - 1].end]):
+        if is_below_first_line and COLUMNS.matches(text[lines[before + 1].start : lines[after - 1].end].splitlines()):
             rules.remove(rule)
     for before, after in pairwise([-1, *rules, len(lines)]):
         if after - before > 1:
@@ -339,7 +339,7 @@ def _find_part_end(
         has_gap, previous_has_gap = ("  " in line.text for line in (lines[index], lines[index - 1]))
         if has_gap and not previous_has_gap and SENTENCE_END_PATTERN.search(lines[index - 1].text):
             return index
-        if previous_has_gap and not has_gap and COLUMNS.matches("\n".join(line.text for line in lines[first:index])):
+        if previous_has_gap and not has_gap and COLUMNS.matches([line.text for line in lines[first:index]]):
             return index
     return len(lines)
 

@@ -25,7 +25,7 @@ from ..structures.ranking import Ranking
 from ..structures.read_requests import BatchedReader
 from ..structures.state import State
 from ..structures.vectors.vectors import Vector
-from ..text.languages import get_main_language, open_question_stemmer
+from ..text.languages import open_question_stemmer
 from .evidence import (
     AbstractNote,
     ChunkReadRequest,
@@ -147,8 +147,7 @@ class Query:
         """True if the question asks for an overview of documents, not for a detail."""
         from .overview import is_overview_question
 
-        main_language = get_main_language(self.reading.settings.stemmer, self.reading.counters.languages)
-        return is_overview_question(self.question, main_language)
+        return is_overview_question(self.question, self.state.main_language)
 
     def embed_part(self, part: str) -> Vector:
         """Return the unit vector of the question or a part of it, or the user's vector if the user gave one.
