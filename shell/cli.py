@@ -275,8 +275,8 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # escape characters that the terminal lacks, instead of failing
             stream.reconfigure(errors="backslashreplace")
-    request = completing.get_completion_request()
-    if request is not None:
+    request = os.environ.get(completing.COMPLETION_VARIABLE)
+    if request:
         return completing.write_completions(cli, request)
     with mask_output(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)

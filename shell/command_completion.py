@@ -7,7 +7,6 @@ at the prompt of the shell is in :mod:`.completion`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 #: The environment variable in which a shell sends its request.
-_COMPLETION_VARIABLE = "_KVSTORE_COMPLETE"
+COMPLETION_VARIABLE = "_KVSTORE_COMPLETE"
 
 #: The function that click calls for the completions of an argument or an option.
 CompletionCallback = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
@@ -30,19 +29,14 @@ def build_completion_script(command: click.Command, shell: str) -> str:
 
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # click supports the three shells
-    return completion_class(command, {}, "kvstore", _COMPLETION_VARIABLE).source()
-
-
-def get_completion_request() -> str | None:
-    """Return the request of a shell that completes a command line, or None if ``kvstore`` was started normally."""
-    return os.environ.get(_COMPLETION_VARIABLE) or None
+    return completion_class(command, {}, "kvstore", COMPLETION_VARIABLE).source()
 
 
 def write_completions(command: click.Command, request: str) -> int:
     """Write the completions for a shell's request, in the format that its script reads; return the exit status."""
     from click.shell_completion import shell_complete
 
-    return shell_complete(command, {}, "kvstore", _COMPLETION_VARIABLE, request)
+    return shell_complete(command, {}, "kvstore", COMPLETION_VARIABLE, request)
 
 
 def complete_folders(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

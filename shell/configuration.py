@@ -8,7 +8,6 @@ An unknown or invalid setting is reported and ignored.
 from __future__ import annotations
 
 import configparser
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kvstore.integrations.saved_queries import get_config_folder
@@ -49,45 +48,11 @@ def set_mode(console: Console, value: str) -> None:
     console.mode = value
 
 
-def _set_timer(console: Console, value: str) -> None:
-    """Turn the display of each statement's duration ``on`` or ``off``. Raises ValueError for any other value."""
-    console.timer = parse_switch(value)
-
-
-def _set_prompt(console: Console, value: str) -> None:
-    """Set the prompt, and add a space after it."""
-    console.prompt = value + " "
-
-
-def _set_warn(console: Console, value: str) -> None:
-    """Disable the confirmation of statements that can change many documents if ``value`` is ``off``.
-
-    ``on`` is the default and changes nothing. Raises ValueError for any other value.
-    """
-    if not parse_switch(value):
-        console.confirm = None
-
-
 def set_keys(console: Console, value: str) -> None:
     """Set the key bindings for editing, ``emacs`` or ``vi``. Raises ValueError for any other value."""
     if value not in KEYS:
         raise ValueError(f"there are no key bindings {value}; use {' or '.join(KEYS)}")
     console.keys = value
-
-
-def _set_pager(console: Console, value: str) -> None:
-    """Set the command that shows long results; ``off`` disables the pager."""
-    console.pager = None if value.lower() == "off" else value
-
-
-_SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
-    "mode": set_mode,
-    "timer": _set_timer,
-    "prompt": _set_prompt,
-    "warn": _set_warn,
-    "keys": set_keys,
-    "pager": _set_pager,
-}
 
 
 def parse_switch(word: str) -> bool:
@@ -122,8 +87,26 @@ def configure(console: Console) -> None:
     settings = dict(parser["main"]) if parser.has_section("main") else {}
     for name, value in settings.items():
         try:
-            if name not in _SETTINGS:
-                raise ValueError(f"there is no such setting; settings are {', '.join(_SETTINGS)}")
-            _SETTINGS[name](console, value)
+            _apply_setting(console, name, value)
         except ValueError as error:
             console.notify(f"{path}: {name}: {error}")
+
+
+def _apply_setting(console: Console, name: str, value: str) -> None:
+    """Apply a setting of the file to a console. Raises ValueError for an unknown name or an invalid value."""
+    match name:
+        case "mode":
+            set_mode(console, value)
+        case "timer":
+            console.timer = parse_switch(value)
+        case "prompt":
+            console.prompt = value + " "
+        case "warn":
+            if not parse_switch(value):  # on is the default
+                console.confirm = None
+        case "keys":
+            set_keys(console, value)
+        case "pager":
+            console.pager = None if value.lower() == "off" else value
+        case _:
+            raise ValueError("there is no such setting; settings are mode, timer, prompt, warn, keys, pager")

@@ -185,10 +185,6 @@ class Grid:
     head_rule: Rule | None = None
     foot_rule: Rule | None = None
 
-    def compute_overhead(self, num_columns: int) -> int:
-        """Return the width, in cells, of the borders and separators of a table with ``num_columns`` columns."""
-        return len(self.left) + len(self.right) + len(self.separator) * (num_columns - 1)
-
     @staticmethod
     def render_rule(rule: Rule | None, widths: Sequence[int]) -> Iterator[str]:
         """Yield one line, a horizontal rule for columns of these widths, or nothing without a rule."""
@@ -241,11 +237,10 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
         bool(measured_rows) and all(isinstance(row[column], (int, float, type(None))) for row in measured_rows)
         for column in range(len(names))
     ]
-    widths = (
-        natural_widths
-        if width is None
-        else fit_widths(natural_widths, are_numeric, width - grid.compute_overhead(len(names)))
-    )
+    widths: list[int] | None = natural_widths
+    if width is not None:
+        border_width = len(grid.left) + len(grid.right) + len(grid.separator) * (len(names) - 1)
+        widths = fit_widths(natural_widths, are_numeric, width - border_width)
     if widths is None:
         yield from render_vertical(columns, chain(measured_rows, remaining_rows), width)
         return

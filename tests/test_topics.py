@@ -140,7 +140,7 @@ def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(topic_store: kvst
     assert get_index_state(topic_store) == ("ready", 3, get_index_state(topic_store)[2])
     assert get_index_state(topic_store)[2].endswith("; 2 chunks are newer")
     for topics in bind_topics(topic_store):
-        newer = topics.list_newer_chunks()[0]
+        newer = topics.newer_chunks[0]
         (topics_above,) = topics.find_topics_by_chunk([newer])
         assert topics_above[0] == placed["tea-9"]
         assert newer in topics.list_chunks(topics_above[-1])

@@ -71,13 +71,10 @@ class DocumentBatch:
         max_wait = MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
         if self._is_embedded and time.monotonic() < self._start_time + max_wait:
             size_limit = MAX_BATCH_SIZE
+        chunk_bytes = BYTES_PER_EXTRACTED_CHUNK + 4 * dimension  # with a vector of 32-bit floats
+        memory_bytes = BYTES_PER_EXTRACTED_BYTE * self._text_bytes + chunk_bytes * self.num_chunks  # an estimate
         return (
             len(self.documents) >= max(BATCH_DOCUMENTS, size_limit)
             or self.num_chunks >= max(BATCH_CHUNKS, size_limit)
-            or self._estimate_memory(dimension) >= BATCH_BYTES
+            or memory_bytes >= BATCH_BYTES
         )
-
-    def _estimate_memory(self, dimension: int) -> int:
-        """Return about how many bytes of memory the documents use with vectors of ``dimension`` 32-bit floats."""
-        chunk_bytes = BYTES_PER_EXTRACTED_CHUNK + 4 * dimension
-        return BYTES_PER_EXTRACTED_BYTE * self._text_bytes + chunk_bytes * self.num_chunks

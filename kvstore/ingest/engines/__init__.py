@@ -54,54 +54,41 @@ class WorkerHandle(Protocol):
         ...
 
 
-class Engine(Protocol):
+class Engine:
     """A runner of workers; as a context manager, it ends the remaining workers on exit."""
 
-    @property
-    def workers(self) -> int:
-        """The maximum number of workers."""
-        ...
-
-    @property
-    def max_attempts(self) -> int:
-        """The number of attempts at a file after which it is reported as failed.
-
-        An attempt counts only if the worker died, and if the file was alone in its task, because otherwise another file
-        may be the cause.
-        """
-        ...
-
-    @property
-    def max_failed_starts(self) -> int:
-        """The maximum number of workers in a row that may end before they are ready."""
-        ...
+    #: The maximum number of workers.
+    workers: int
+    #: The number of attempts at a file after which it is reported as failed. An attempt counts only if the worker died,
+    #: and if the file was alone in its task, because otherwise another file may be the cause.
+    max_attempts: int
+    #: The maximum number of workers in a row that may end before they are ready.
+    max_failed_starts: int
 
     def start(self, job: Job, limits: Limits) -> WorkerHandle:
         """Start a worker for a job. The limits restrict its memory and the time for a file."""
-        ...
+        raise NotImplementedError
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Return the workers that have messages or have ended; wait up to ``seconds`` for the first."""
-        ...
+        raise NotImplementedError
 
     def start_sending_content(self, source: Source) -> str | None:
         """Begin to send the content of files along with tasks, because a worker cannot see the ``source`` file.
 
         Return the reason if this is impossible, else None.
         """
-        ...
+        raise NotImplementedError
 
     def release(self) -> None:
-        """Start to release the resources of workers that have ended; ``__exit__`` waits for the release."""
-        ...
+        """Start to release the resources of workers that have ended, if any; ``__exit__`` waits for the release."""
 
     def __enter__(self) -> Self:
         """Return the engine itself."""
-        ...
+        return self
 
     def __exit__(self, *_: object) -> None:
-        """End the remaining workers, and wait until their resources are released."""
-        ...
+        """End the remaining workers, and wait until their resources are released; by default, all have ended."""
 
 
 def check_engine(name: str) -> None:

@@ -15,12 +15,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Self, cast
+from typing import cast
 
 from ..sources import Source
 from ..transport import frame_message
 from ..worker import Job, Limits
-from . import WorkerHandle, WorkerTask
+from . import Engine, WorkerHandle, WorkerTask
 
 #: The capacity in bytes of a worker's output pipe.
 MAX_PIPE_BYTES = 1 << 20
@@ -30,7 +30,7 @@ _READ_BYTES = 1 << 20
 _START_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
 
 
-class ProcessEngine:
+class ProcessEngine(Engine):
     """The engine of local processes."""
 
     max_attempts = 1
@@ -55,16 +55,6 @@ class ProcessEngine:
     def start_sending_content(self, source: Source) -> str | None:
         """Return why the content of a file is not sent: a local worker can read every file that was not deleted."""
         return "the file was deleted during the ingest"
-
-    def release(self) -> None:
-        """Do nothing: the engine has no resources except its workers."""
-
-    def __enter__(self) -> Self:
-        """Return the engine itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: the workers have ended."""
 
 
 class WorkerProcess:

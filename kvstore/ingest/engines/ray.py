@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from ...errors import EngineError
 from ...extensions.extras import import_extra
@@ -33,7 +33,7 @@ from ...structures.state import State
 from ..sources import Source
 from ..transport import Inbox, frame_message
 from ..worker import Job, Limits, limit_memory, run_worker
-from . import TaskFile, WorkerHandle, WorkerTask
+from . import Engine, TaskFile, WorkerHandle, WorkerTask
 
 _LOCAL_NAME = "ray://local"
 #: The maximum size in bytes of a file that is sent to workers.
@@ -69,7 +69,7 @@ _HEAD_CHECK_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 1.0
 
 
-class RayEngine:
+class RayEngine(Engine):
     """The engine of a Ray cluster; on exit it closes the connection or cluster that it opened."""
 
     max_attempts = 2
@@ -207,10 +207,6 @@ class RayEngine:
         """Close the connection or cluster that this engine opened."""
         with suppress(Exception):
             self._ray.shutdown()
-
-    def __enter__(self) -> Self:
-        """Return the engine itself, which is connected already."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close the connection or cluster that this engine opened, and wait for that."""

@@ -145,11 +145,6 @@ def render_unit(source_text: str) -> str:
     return ", ".join(filter(None, cells))
 
 
-def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
-    """Return the text to embed for a unit: its document's title (None: no title), headings, and its text."""
-    return ". ".join([*dict.fromkeys(heading for heading in [title, *headings] if heading), text])
-
-
 class UnitDerivation(Derivation):
     """The derivation of units from a document."""
 
@@ -201,7 +196,8 @@ class UnitDerivation(Derivation):
             unit_texts: Sequence[str] = [render_span(document.text, span) for span in spans]
             if not spans:
                 unit_texts = find_written_units(document, ordinal)
-            texts += [build_unit_text(document.title, headings, text) for text in unit_texts]
+            titles = dict.fromkeys(filter(None, [document.title, *headings]))  # without duplicates
+            texts += [". ".join([*titles, text]) for text in unit_texts]
         return texts
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:

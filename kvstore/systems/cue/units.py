@@ -105,10 +105,6 @@ class _DocumentUnits:
         texts_by_ordinal = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages)
         return {ordinal: chunk_texts for ordinal, chunk_texts in texts_by_ordinal if chunk_texts is not None}
 
-    def find_chunk_ordinal(self, number: int) -> int:
-        """Return the ordinal of the chunk that contains a unit, given its number in the document, from 0."""
-        return bisect_right(self.unit_offsets, number) - 1
-
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
         """Return the spans of the units of a chunk, by its ordinal; empty if a model wrote them; cached."""
         spans = self._spans.get(ordinal)
@@ -183,7 +179,7 @@ class Units:
         units = []
         for document, number in split_ids:
             document_units = documents[document]
-            chunk_ordinal = document_units.find_chunk_ordinal(number)
+            chunk_ordinal = bisect_right(document_units.unit_offsets, number) - 1  # the chunk that contains the unit
             number_in_chunk = number - document_units.unit_offsets[chunk_ordinal]
             units.append(document_units.get_unit(chunk_ordinal, number_in_chunk))
         return units

@@ -189,7 +189,8 @@ class StoredCommunities:
             return
         for community in range(self._count):
             record = self.get(community)
-            parent = self._find_stored(record.parent)
+            has_parent = record.parent is not None and 0 <= record.parent < self._count
+            parent = self.get(record.parent) if record.parent is not None and has_parent else None
             if parent is None and record.parent is not None:
                 yield f"index communities: community {community} is below {record.parent}, which is not stored"
             elif parent is not None and community not in parent.children:
@@ -200,10 +201,6 @@ class StoredCommunities:
                 yield f"index communities: the members of community {community} are not stored"
             if needs_terms and self._rows.get(TERMS, records.encode_u32(community)) is None:
                 yield f"index communities: the terms of community {community} are not stored"
-
-    def _find_stored(self, community: int | None) -> Community | None:
-        """Return a community, or None if its id is None or invalid."""
-        return self.get(community) if community is not None and 0 <= community < self._count else None
 
     def _list_stored_members(self, community: int) -> Sequence[int]:
         """Return the entities that were members of a community at build time, strongest first."""

@@ -221,7 +221,7 @@ class _NodeReader:
         topics = self._bound_topics
         # Counting chunks is slow, and an upper bound suffices for most topics: the number at the build, plus the
         # number of all chunks added since.
-        max_count = int(topics.trees.sizes[topic]) + len(topics.list_newer_chunks())
+        max_count = int(topics.trees.sizes[topic]) + len(topics.newer_chunks)
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
     def list_children(self, node: NodeId) -> list[NodeId]:

@@ -114,7 +114,7 @@ class TopicSentencesRequest(ReadRequest[TopicCandidates | None]):
         for topic in topic_ids:
             for span in topics.list_summary_spans(topic):
                 ranges_by_document.setdefault(span.document, set()).add((span.start, span.end))
-        newer_chunks = sort_chunks(state, topics.list_newer_chunks())[: self.max_newer_chunks]
+        newer_chunks = sort_chunks(state, topics.newer_chunks)[: self.max_newer_chunks]
         sentences = [*_read_sentences(state, ranges_by_document), *collect_cover_sentences(state, newer_chunks)]
         keys = state.documents.get_keys(sentence.document for sentence in sentences)
         return sorted(sentences, key=lambda sentence: (keys[sentence.document], sentence.start))

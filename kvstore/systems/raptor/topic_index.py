@@ -127,7 +127,7 @@ class TopicIndex(GenerationIndex[Topics]):
             description += (
                 f"; {format_count(related_count, 'topic')} of related content, {leaf_count:,} of them about one name"
             )
-        newer_count = len(topics.list_newer_chunks())
+        newer_count = len(topics.newer_chunks)
         if newer_count:
             description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"
         return description + topics.format_text_counts()

@@ -208,10 +208,6 @@ class Topics:
             topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
         return topics_by_chunk
 
-    def list_newer_chunks(self) -> list[int]:
-        """Return the ids of the chunks added after the build, ascending."""
-        return self._newer_chunks
-
     def get_title(self, topic: int) -> str:
         """Return the title that a language model wrote for a topic, else words or names that its members share.
 
@@ -373,11 +369,11 @@ class Topics:
         if not self._may_have_changed:
             return False
         # If a chunk was deleted, the store has fewer older chunks than at the build.
-        num_older = self._state.counters.chunks - len(self._newer_chunks)
+        num_older = self._state.counters.chunks - len(self.newer_chunks)
         return self._state.lmdb.writable or num_older < len(self.trees.known_chunks)
 
     @cached_property
-    def _newer_chunks(self) -> list[int]:
+    def newer_chunks(self) -> list[int]:
         """The chunks added after the build, ascending."""
         return [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)]
 
@@ -401,11 +397,11 @@ class Topics:
 
         A topic is omitted if all chunks that it was built from were deleted.
         """
-        if not self._newer_chunks or not self._leaf_by_entity:
+        if not self.newer_chunks or not self._leaf_by_entity:
             return {}
         display = load_display_entities(self._state)
         leaves_by_chunk: dict[int, list[int]] = {}
-        for chunk in self._newer_chunks:
+        for chunk in self.newer_chunks:
             # An alias counts as the entity that it refers to.
             entities = (display.resolve_entity(entity) for entity, _, _ in self._state.mentions.get_occurrences(chunk))
             leaves = sorted({self._leaf_by_entity[entity] for entity in entities if entity in self._leaf_by_entity})
@@ -420,15 +416,15 @@ class Topics:
 
         The topic is in the tree of similar content. A chunk is omitted if there is no older chunk in a topic.
         """
-        if not self._newer_chunks or not len(self):
+        if not self.newer_chunks or not len(self):
             return {}
-        vectors = self._state.vectors.gather(self._state.chunks.get_vector_locations(self._newer_chunks))
+        vectors = self._state.vectors.gather(self._state.chunks.get_vector_locations(self.newer_chunks))
         nearest_chunks = (
             self._scan_nearest_older(vectors)
             if len(vectors) > _MAX_SEARCHES
             else [self._find_nearest_older(vector) for vector in vectors]
         )
-        chunk_pairs = zip(self._newer_chunks, nearest_chunks, strict=True)
+        chunk_pairs = zip(self.newer_chunks, nearest_chunks, strict=True)
         pairs = [(chunk, older_chunk) for chunk, older_chunk in chunk_pairs if older_chunk is not None]
         leaves_by_pair = self.trees.find_leaves([older_chunk for _, older_chunk in pairs])
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaves_by_pair, strict=True) if leaves}
