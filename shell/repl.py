@@ -32,8 +32,8 @@ from prompt_toolkit.styles import Style
 
 from kvstore import language
 from kvstore.errors import KvstoreError
-from kvstore.integrations.store_catalog import StoreCatalog
 from kvstore.language import find_unquoted_question, is_complete, iter_tokens
+from kvstore.language.statement_completion import StatementCatalog
 
 from .completion import SQL_WORDS, complete
 from .configuration import configure
@@ -312,7 +312,7 @@ class StoreCompleter(Completer):
             )
 
 
-class LiveCatalog(StoreCatalog):
+class LiveCatalog(StatementCatalog):
     """A completion catalog of the open store and the file system."""
 
     def __init__(self, console: Console) -> None:

@@ -9,14 +9,18 @@ Invalid text has no completions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import language
 from ..sql.assignments import ASSIGNABLE_COLUMNS
+from ..sql.descriptions import list_tables
 from . import Token, format_identifier, format_literal, iter_tokens
+
+if TYPE_CHECKING:
+    from ..database.database import Database
 
 #: The words of SQL that completion offers inside a query or a condition.
 SQL_WORDS = (
@@ -41,36 +45,59 @@ _CLAUSES = _DIRECTIONS | {
 _MAX_COMPLETIONS = 50
 
 
-class StatementCatalog(Protocol):
-    """The names in a store and in the file system that completion may offer."""
+class StatementCatalog:
+    """The names in the store that ``get_store`` returns, which completion may offer. Tables, strategies and trees are
+    cached until :meth:`clear_cache`; everything else is read at every call.
+    """
+
+    def __init__(self, get_store: Callable[[], Database]) -> None:
+        """Create a catalog of the store that ``get_store`` returns, with an empty cache."""
+        self._get_store = get_store
+        self.clear_cache()
+
+    def clear_cache(self) -> None:
+        """Clear the cache, so that names added since the last completion are offered."""
+        self._tables: dict[str, list[str]] = {}
+        self._strategies: dict[str, list[str]] = {}
+        self._trees: list[str] | None = None
 
     def list_tables(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns of each table, by the name of the table."""
-        ...
+        """Return the tables by name, each with the names of its columns. They are cached."""
+        if not self._tables:
+            self._tables = {table.name: [column.name for column in table.columns] for table in list_tables()}
+        return self._tables
 
     def list_strategies(self) -> Mapping[str, Sequence[str]]:
-        """Return the options of each strategy (search method), by the name of the strategy."""
-        ...
+        """Return the strategies by name, each with the names of its options. They are cached."""
+        if not self._strategies:
+            self._strategies = {strategy.name: list(strategy.options) for strategy in self._get_store().strategies()}
+        return self._strategies
 
     def list_settings(self) -> Sequence[str]:
         """Return the names of the settings that SET may change."""
-        ...
+        return [name for name, _, is_fixed in self._get_store().settings_table() if not is_fixed]
 
     def list_trees(self) -> Sequence[str]:
-        """Return the names of the entity trees."""
-        ...
+        """Return the names of at most 100 entity trees. They are cached."""
+        if self._trees is None:
+            from .executor import execute  # most completions need no query
+
+            self._trees = [name for (name,) in execute(self._get_store(), "SELECT name FROM trees LIMIT 100")]
+        return self._trees
 
     def list_entity_names(self, prefix: str, limit: int) -> Sequence[str]:
-        """Return at most ``limit`` entities whose names begin with ``prefix``, ignoring case."""
-        ...
+        """Return at most ``limit`` names of entities that begin with a prefix."""
+        with self._get_store().snapshot() as snapshot:
+            return snapshot.names(prefix, limit)
 
     def list_document_keys(self, prefix: str, limit: int) -> Sequence[str]:
-        """Return at most ``limit`` document keys that begin with ``prefix``."""
-        ...
+        """Return at most ``limit`` document keys that begin with a prefix."""
+        with self._get_store().snapshot() as snapshot:
+            return snapshot.keys(prefix, limit)
 
     def list_paths(self, prefix: str) -> Sequence[str]:
-        """Return files and folders whose path begins with ``prefix``; folders end in a slash."""
-        ...
+        """Return the paths that begin with a prefix: none, unless a subclass knows files."""
+        return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import kvstore
 
 from ...errors import InputError, KvstoreError
-from ...language.statement_completion import complete_statement
+from ...language.statement_completion import StatementCatalog, complete_statement
 from ...rendering.row_formats import ROW_FORMATS, format_plain, is_non_finite
 from ..saved_queries import delete_query, load_queries, save_query
-from ..store_catalog import StoreCatalog
 from .page import ExplorerPage, PageContent, PageRepresentation, PageRequest
 from .urls import build_document_url, build_entity_url
 
@@ -252,7 +251,7 @@ def _format_completions(request: PageRequest) -> str:
     If the text has no word yet, only words that begin a read-only statement are returned.
     """
     text_before = (request.get_texts("before") or [""])[-1]
-    completions = complete_statement(text_before, StoreCatalog(lambda: request.store))
+    completions = complete_statement(text_before, StatementCatalog(lambda: request.store))
     allowed_completions = [
         completion
         for completion in completions
