@@ -80,12 +80,7 @@ class StoreTools:
         strategy: str | None = None,
         where: str | None = None,
     ) -> None:
-        """Open a session on ``store`` for the tools; with ``write``, some of them change the store.
-
-        ``tokens`` is the maximum size of a result, ``strategy`` the default strategy of a question, and ``where`` an
-        SQL condition that limits the documents. Raises InputError if ``tokens`` is too small, and the errors of an
-        invalid condition or strategy.
-        """
+        """Open a session on ``store`` for the tools; the class describes the arguments."""
         if tokens < MIN_TOKENS:
             raise InputError(f"tokens must be at least {MIN_TOKENS}, not {tokens}")
         if where is not None:

@@ -47,12 +47,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         embedding: Embeddings | str | None = None,
         source_id_key: str | Callable[[Document], Any] = "source",
     ) -> None:
-        """Open the store at ``path``, which must exist, or use ``store``.
-
-        ``namespace`` is the namespace of the vector store whose documents are managed. ``embedding`` is its embedding,
-        if kvstore cannot load it by name. ``source_id_key`` is the metadata field with the group of a document, or a
-        function that returns the group.
-        """
+        """Open the store at ``path``, which must exist, or use ``store``; the class describes the arguments."""
         super().__init__(namespace)
         self.store, self._owns_store = resolve_store(
             "KvstoreRecordManager", path, store, make_embedder(embedding), create=False

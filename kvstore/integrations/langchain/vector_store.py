@@ -47,10 +47,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         namespace: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open the store at ``path``, or use ``store``; a missing store is created with ``embedding`` and ``settings``.
-
-        ``namespace`` labels the documents that are added through this object.
-        """
+        """Open or create the store at ``path``, or use ``store``; the class describes the arguments."""
         self.store, self._owns_store = resolve_store(
             "KvstoreVectorStore", path, store, make_embedder(embedding), settings
         )

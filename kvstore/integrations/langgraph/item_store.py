@@ -43,8 +43,8 @@ class KvstoreStore(AdapterStore, BaseStore):
     ``path`` is the path of a store, ``store`` an open one. A missing store is created with the ``embedder`` (the name
     of a kvstore embedder) or the embedding of LangGraph's configuration ``index``, and the creation ``settings``.
     ``fields`` are the paths of the indexed fields (default: those of ``index``, else ``$``, the whole value).
-    ``search`` names the search of a question: ``hybrid``, ``vector`` or ``lexical``. Expired items are never returned;
-    :meth:`sweep_ttl` deletes them.
+    ``search`` names the search of a question: ``hybrid``, ``vector`` or ``lexical``. ``ttl`` is LangGraph's
+    configuration of the expiry of items. Expired items are never returned; :meth:`sweep_ttl` deletes them.
 
     A batch reads one state, then puts and deletes in one commit. Items are returned in the order of their scores, else
     of their keys.
@@ -64,12 +64,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         ttl: TTLConfig | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open or create the store at ``path``, or use ``store``.
-
-        A new store has the ``settings``, and the embedding of LangGraph's configuration ``index`` or else ``embedder``.
-        ``fields`` are the paths of the indexed fields of an item (default: those of ``index``, else the whole value).
-        ``search`` names the search of a question, and ``ttl`` is LangGraph's configuration of the expiry of items.
-        """
+        """Open or create the store at ``path``, or use ``store``; the class describes the arguments."""
         configured_fields = None if index is None else index.get("fields")
         indexed_fields = fields or configured_fields or ["$"]
         stored_items.check_paths("fields", indexed_fields)

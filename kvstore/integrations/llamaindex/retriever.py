@@ -51,12 +51,7 @@ class KvstoreRetriever(ClosedOnExit, BaseRetriever):
         fill: Literal["none", "hybrid"] = "hybrid",
         **kwargs: Any,
     ) -> None:
-        """Open the store at ``path``, or use ``store``; the other arguments are the defaults of every question.
-
-        ``filters`` are LlamaIndex's, and ``where`` is an alternative condition on documents. ``embed_model`` embeds
-        questions. The others are arguments of :meth:`kvstore.Store.retrieve`. Raises InputError for both ``filters``
-        and ``where``.
-        """
+        """Open the store at ``path``, or use ``store``; the class describes the arguments."""
         super().__init__(**kwargs)
         if filters is not None and where is not None:
             raise InputError("KvstoreRetriever takes filters or where, not both; put all conditions into one of them")

@@ -65,11 +65,7 @@ class KvstoreVectorStore(ClosedOnExit, BasePydanticVectorStore):
         embed_model: BaseEmbedding | str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open or create the store at ``path``, or use ``store``; a new store gets ``embed_model`` and ``settings``.
-
-        Without ``embed_model``, a missing store is created when the first nodes with vectors are added, because their
-        dimension is fixed when the store is created.
-        """
+        """Open or create the store at ``path``, or use ``store``; the class describes the arguments."""
         super().__init__()
         self._path, self._settings = path, dict(settings or {})
         if path is not None and store is None and embed_model is None:
