@@ -277,38 +277,29 @@ class Console:
             path, self.once_path = self.once_path, None
             with open(path, "w", encoding="utf-8") as file:
                 return render.write_result(kind, columns, rows, file, mode=self.mode)
-        if self.pager is not None and self.is_terminal:
-            return self._write_paged(kind, columns, rows, self.pager)
-        num_rows = render.write_result(
-            kind, columns, rows, self.out, mode=self.mode, width=self.width, is_answer_shown=self._is_answer_shown
-        )
-        self.out.flush()
-        return num_rows
+        counter = RowCounter(rows)
+        with self._open_page() as page:
+            render.write_result(
+                kind, columns, counter, page, mode=self.mode, width=self.width, is_answer_shown=self._is_answer_shown
+            )
+        return counter.count
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Write lines of text to the output, through the pager if they are longer than the screen."""
-        text = "".join(f"{line}\n" for line in lines)
+        with self._open_page() as page:
+            page.write("".join(f"{line}\n" for line in lines))
+
+    @contextmanager
+    def _open_page(self) -> Iterator[render.Writable]:
+        """Yield the output, or on a terminal the pager, which shows text that is longer than the screen."""
         if self.pager is None or not self.is_terminal:
-            self.out.write(text)
+            yield self.out
+            self.out.flush()
             return
         stream = PagedStream(self.out, self.pager)
         with suppress(BrokenPipeError):  # the user has left the pager
-            stream.write(text)
+            yield stream
         stream.close()
-
-    def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
-        """Write a result to the ``pager`` command if it is longer than the screen; return the number of rows.
-
-        ``kind`` is the first word of the statement, which selects the layout.
-        """
-        counter = RowCounter(rows)
-        stream = PagedStream(self.out, pager)
-        with suppress(BrokenPipeError):  # the user has left the pager
-            render.write_result(
-                kind, columns, counter, stream, mode=self.mode, width=self.width, is_answer_shown=self._is_answer_shown
-            )
-        stream.close()
-        return counter.count
 
     def run_script(self, path: str) -> None:
         """Run the statements and dot commands of a file; raise ValueError if it is unreadable or nested too deeply."""

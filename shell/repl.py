@@ -74,7 +74,7 @@ def run_repl(console: Console, opener: StoreOpener, *, warn: bool = True) -> int
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
     session = _make_session(console, catalog, toolbar)
-    session.app.after_render += _PromptWarmup(console, opener, toolbar)
+    _open_after_prompt(session.app, console, opener, toolbar)
     console.notify(f"{console.path}; .help lists the commands, Ctrl-D leaves the shell")
     was_interrupted = False
     while True:
@@ -132,35 +132,32 @@ def _make_session(console: Console, catalog: LiveCatalog, toolbar: Toolbar) -> P
     return session
 
 
-class _PromptWarmup:
-    """A callback that starts background work after the first prompt is drawn, so that no key press waits for it."""
+def _open_after_prompt(application: Application[str], console: Console, opener: StoreOpener, toolbar: Toolbar) -> None:
+    """Start background work after the first prompt is drawn, so that no key press waits for it.
 
-    def __init__(self, console: Console, opener: StoreOpener, toolbar: Toolbar) -> None:
-        """Create the callback. ``opener`` opens the store that ``console`` and ``toolbar`` use."""
-        self._console = console
-        self._opener = opener
-        self._toolbar = toolbar
+    ``opener`` opens the store that ``console`` and ``toolbar`` use. Its counts are then shown in the toolbar, and the
+    parser is loaded. An error from opening the store ends the prompt.
+    """
 
-    def __call__(self, application: Application[str]) -> None:
+    def start(_: Application[str]) -> None:
         """Start opening the store, and wait for it in a thread; remove this callback, which is called once."""
-        application.after_render -= self
-        self._opener.start()
-        threading.Thread(target=self._wait_and_load, args=(application, application.loop), daemon=True).start()
+        application.after_render -= start
+        opener.start()
+        threading.Thread(target=wait_and_load, args=(application.loop,), daemon=True).start()
 
-    def _wait_and_load(self, application: Application[str], loop: AbstractEventLoop) -> None:
-        """Wait for the store, show its counts in the toolbar, then load the parser.
-
-        An error from opening the store ends the prompt, which is ``application`` and runs in the event loop ``loop``.
-        """
+    def wait_and_load(loop: AbstractEventLoop) -> None:
+        """Wait for the store, then update the toolbar and load the parser; ``loop`` is the event loop of the prompt."""
         try:
-            self._console.store  # noqa: B018 (waits)
+            console.store  # noqa: B018 (waits)
         except Exception as error:
             with suppress(RuntimeError):  # the prompt has already ended
                 loop.call_soon_threadsafe(_end_prompt, application, error)
             return
-        self._toolbar.refresh()
+        toolbar.refresh()
         application.invalidate()
         language.list_expected_terminals("")  # loads the parser
+
+    application.after_render += start
 
 
 def _end_prompt(application: Application[str], error: Exception) -> None:

@@ -229,15 +229,7 @@ def _iter_heading_facts(
         if is_english:
             attribute = _TITLE_CASE_PATTERN.sub(lambda match: match[0].lower(), attribute)
         end = min(body.end, body.start + _MAX_SPAN_CHARACTERS)
-        yield _AskableFact(
-            source="heading",
-            document=document.key,
-            subject=subject,
-            attribute=attribute,
-            start=body.start,
-            end=end,
-            is_english=is_english,
-        )
+        yield _AskableFact("heading", document.key, subject, attribute, body.start, end, is_english=is_english)
 
 
 class _MarkdownRow(NamedTuple):
@@ -268,16 +260,7 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
         subject, column, value = cells[0], columns[column_index], cells[column_index]
         has_names = all(list_content_words(name) and _LETTERS_PATTERN.search(name) for name in (subject, column))
         if has_names and 0 < len(value.split()) <= _MAX_CELL_WORDS and len(subject.split()) <= _MAX_TITLE_WORDS:
-            yield _AskableFact(
-                source="table",
-                document=key,
-                subject=subject,
-                attribute=column.lower(),
-                start=start,
-                end=end,
-                value=value,
-                is_english=is_english,
-            )
+            yield _AskableFact("table", key, subject, column.lower(), start, end, value=value, is_english=is_english)
 
 
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
@@ -295,16 +278,7 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
         if name.lower() not in _LABELS and len(markup.split()) <= _MAX_CELL_WORDS and list_content_words(name):
             value = to_plain_text(unwrap_links(markup)).strip(" .")
             start, end = block.start + line.start(), block.start + line.end()
-            yield _AskableFact(
-                source="field",
-                document=key,
-                subject=subject,
-                attribute=name.lower(),
-                start=start,
-                end=end,
-                value=value,
-                is_english=is_english,
-            )
+            yield _AskableFact("field", key, subject, name.lower(), start, end, value=value, is_english=is_english)
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
@@ -320,34 +294,17 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
             if _is_name(_ARTICLE_PATTERN.sub("", subject)):
                 # "The mill" becomes "the mill".
                 subject = _ARTICLE_PATTERN.sub(lambda article: article[0].lower(), subject)
-                yield _AskableFact(
-                    source="date",
-                    document=key,
-                    subject=subject,
-                    attribute=attribute,
-                    start=start,
-                    end=end,
-                    value=date,
-                    verb=verb,
-                )
+                yield _AskableFact("date", key, subject, attribute, start, end, value=date, verb=verb)
             continue
         # Later in a paragraph, only an indefinite article marks a definition.
         can_define = sentence_index == 0 or sentence.startswith(("A ", "An "))
         definition = _DEFINITION_PATTERN.match(sentence) if can_define else None
         if definition and _is_name(definition["subject"]):
-            yield _AskableFact("definition", key, subject=definition["subject"], attribute="", start=start, end=end)
+            yield _AskableFact("definition", key, definition["subject"], "", start, end)
         elif match := _STATEMENT_PATTERN.match(sentence):
             subject, verb, attribute = match.groups()
             if _is_name(_DETERMINER_PATTERN.sub("", subject)) and len(list_content_words(attribute)) >= 2:
-                yield _AskableFact(
-                    source="statement",
-                    document=key,
-                    subject=subject,
-                    attribute=attribute.strip(),
-                    start=start,
-                    end=end,
-                    verb=verb,
-                )
+                yield _AskableFact("statement", key, subject, attribute.strip(), start, end, verb=verb)
 
 
 def _is_name(subject: str) -> bool:

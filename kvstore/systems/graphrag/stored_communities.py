@@ -105,17 +105,8 @@ class StoredCommunities:
         """Return a community by its id, which must be valid. Raises CorruptionError if its record is missing."""
         row = self._get_record(community)
         level, parent, children, entity_count, chunk_count, document_count, tenfold_rating, content_digest = row[:8]
-        return Community(
-            id=community,
-            level=level,
-            parent=parent,
-            children=tuple(children),
-            entity_count=entity_count,
-            chunk_count=chunk_count,
-            document_count=document_count,
-            rating=tenfold_rating / 10,
-            content_digest=content_digest,
-        )
+        counts = (entity_count, chunk_count, document_count)
+        return Community(community, level, parent, tuple(children), *counts, tenfold_rating / 10, content_digest)
 
     @property
     def tree(self) -> StoredTree:
