@@ -344,10 +344,9 @@ def _lacks_rare_name(passage: Passage, question_terms: _QuestionTerms, state: St
         and not (name.opens_sentence or name.is_token or any(map(str.isdigit, name.text)))
         and name.text not in question_terms.unknown_names
     }
-    record = state.documents.find_by_key(passage.document) if rare_names else None
-    if record is None:
+    if not rare_names:
         return False
-    content = state.documents.read_text(record.id).decode()
+    content = state.documents.read_text(state.documents.get_by_key(passage.document).id).decode()
     text = fold_text(f"{passage.document} {passage.title or ''} {content}")
 
     def has_initials(name: QuestionName) -> bool:

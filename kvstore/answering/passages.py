@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from ..errors import CorruptionError
 from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
@@ -75,9 +74,7 @@ def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
     Raises CorruptionError if the document of a span is missing.
     """
     for document, spans in groupby(hit.spans, key=lambda span: span.document):
-        record = state.documents.find_by_key(document)
-        if record is None:
-            raise CorruptionError(f"document {document!r} is missing but has chunks; run CHECK")
+        record = state.documents.get_by_key(document)
         yield from ((record.get_chunk_id(span.ordinal), span) for span in spans)
 
 

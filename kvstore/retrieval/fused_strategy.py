@@ -159,9 +159,7 @@ def _get_hit_key(hit: Hit) -> tuple[str, str, int, str]:
 
 def _find_chunk_id(query: Query, hit: Hit) -> int:
     """Return the chunk id of a hit of kind ``chunk``."""
-    record = query.state.documents.find_by_key(hit.document)
-    assert record is not None  # the hit is of the same state
-    return record.get_chunk_id(hit.ordinal)
+    return query.state.documents.get_by_key(hit.document).get_chunk_id(hit.ordinal)
 
 
 def _merge_hits(query: Query, chunk_hits: Sequence[Hit], other_hits: Sequence[Hit]) -> list[Hit]:

@@ -89,8 +89,8 @@ def _list_identified_document(hits: Sequence[Hit], query: Query) -> list[int]:
         return []
     for hit in hits:
         text = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
-        record = query.state.documents.find_by_key(hit.document)
-        if record is not None and numbers.issubset(find_reference_numbers(text)):
+        if numbers.issubset(find_reference_numbers(text)):
+            record = query.state.documents.get_by_key(hit.document)
             return list(islice(record.chunk_ids(), _MAX_DOCUMENT_CHUNKS))
     return []
 
@@ -103,9 +103,7 @@ def _list_table_parts(hits: Sequence[Hit], query: Query) -> list[int]:
         lines = hit.text.strip().splitlines()
         if not any(line.startswith("|") for line in lines[:1] + lines[-1:]):
             continue
-        record = state.documents.find_by_key(hit.document)
-        if record is None:
-            continue
+        record = state.documents.get_by_key(hit.document)
         for line, ordinal in ((lines[0], hit.ordinal - 1), (lines[-1], hit.ordinal + 1)):
             if line.startswith("|") and 0 <= ordinal < record.chunk_count:
                 chunk = record.get_chunk_id(ordinal)
@@ -127,13 +125,12 @@ def _list_latest_release(hits: Sequence[Hit], query: Query) -> list[int]:
         return []
     state = query.state
     for document in dict.fromkeys(hit.document for hit in hits[:_MAX_TABLES]):
-        record = state.documents.find_by_key(document)
-        latest = None if record is None else find_latest_release(state.documents.get_sections(record.id))
-        if record is None or latest is None:
-            continue
-        ids = list(islice(record.chunk_ids(), _MAX_DOCUMENT_CHUNKS))
-        index = bisect_right(ids, latest[0].start, key=lambda chunk: state.chunks.get(chunk).start) - 1
-        return sorted({ids[0], ids[max(0, index)]})
+        record = state.documents.get_by_key(document)
+        latest = find_latest_release(state.documents.get_sections(record.id))
+        if latest is not None:
+            ids = list(islice(record.chunk_ids(), _MAX_DOCUMENT_CHUNKS))
+            index = bisect_right(ids, latest[0].start, key=lambda chunk: state.chunks.get(chunk).start) - 1
+            return sorted({ids[0], ids[max(0, index)]})
     return []
 
 
@@ -158,8 +155,8 @@ def _list_compared_rows(hits: Sequence[Hit], query: Query) -> _ComparedRows:
     state = query.state
     long_documents: set[str] = set()
     for hit in hits[:_MAX_TABLES]:
-        record = state.documents.find_by_key(hit.document)
-        if record is None or (hit.document in rows.tables and record.chunk_count == 1):
+        record = state.documents.get_by_key(hit.document)
+        if hit.document in rows.tables and record.chunk_count == 1:
             continue
         if record.chunk_count > 1:  # the table is a section of the document
             chunks = _list_section_chunks(record, hit, state)

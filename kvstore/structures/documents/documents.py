@@ -243,6 +243,13 @@ class Documents(ViewReader):
             raise _make_key_error(key)
         return record
 
+    def get_by_key(self, key: str) -> DocumentRecord:
+        """Return the record of a document that has chunks; raise CorruptionError if no document has this key."""
+        record = self.find_by_key(key)
+        if record is None:
+            raise CorruptionError(f"document {key!r} is missing but has chunks; run CHECK")
+        return record
+
     def scan(self) -> Iterator[DocumentRecord]:
         """Yield the records of all documents, in order of their ids."""
         for key, value in self._view.scan(tables.DOCUMENTS):
