@@ -1074,6 +1074,15 @@ environment.close()
         assert read_line(run) == "value"
 
 
+def test_creation_without_memory_names_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise lmdb.MemoryError("mdb_env_open")
+
+    monkeypatch.setattr(lmdb, "open", refuse)
+    with pytest.raises(StoreFullError, match=r"no memory or address space left; .*\(ulimit -v\)"):
+        Environment.open(tmp_path / "store")
+
+
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     code = """
 environment = Environment.open(path)
@@ -1758,6 +1767,8 @@ def test_leftovers_of_killed_copies_are_removed_by_the_next_in_the_same_folder(
     files = [tmp_path / f".copy.kvstore-{gone}0000000", tmp_path / f".copy-of-monday.kvstore-{gone}"]
     for file in files:
         file.write_bytes(b"half")
+    files.append(tmp_path / f".pipe.kvstore-{gone}")
+    os.mkfifo(files[-1])  # opening it would wait for a writer
     others = [
         tmp_path / f".copy.kvstore-{os.getppid()}",
         tmp_path / f".other.partial-{gone}",

@@ -282,6 +282,14 @@ def test_a_link_to_a_missing_store_is_reported_and_left_as_it_is(tmp_path: Path,
     assert [file.name for file in link.parent.iterdir()] == [link.name]
 
 
+def test_a_relative_path_in_a_deleted_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deleted").mkdir()
+    monkeypatch.chdir(tmp_path / "deleted")
+    (tmp_path / "deleted").rmdir()
+    with pytest.raises(errors.StoreNotFoundError, match="notes: the store was deleted, moved or unmounted"):
+        kvstore.open("notes")
+
+
 def test_a_path_that_cannot_be_accessed(tmp_path: Path) -> None:
     """A link to itself stands for every path that the system refuses, such as one in a folder without permission."""
     loop = tmp_path / "loop"

@@ -54,6 +54,11 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
         return _make_deletion_error(location)
     if code in _TOO_MANY_FILES_ERRNOS:
         return _make_too_many_files_error(location)
+    if isinstance(error, lmdb.MemoryError):
+        return StoreFullError(
+            f"{location}: the process has no memory or address space left; close other stores, or raise the limit "
+            "(ulimit -v)"
+        )
     if isinstance(error, lmdb.TxnFullError):
         return StoreFullError(f"{location}: too many changes for one transaction; split them into several")
     if isinstance(error, lmdb.BadValsizeError):

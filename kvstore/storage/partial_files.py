@@ -56,7 +56,8 @@ def remove_directory(path: Path) -> None:
 def remove_abandoned(path: Path) -> None:
     """Remove a partial file or directory unless a process holds its lock; does nothing without the permission."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        # O_NONBLOCK: opening a named pipe would wait for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.is_dir():
