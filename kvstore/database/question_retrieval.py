@@ -104,7 +104,7 @@ def prepare_query(
         raise InputError(f"the question is empty; enter a question{' or pass a vector' if accepts_vector else ''}")
     for name, value in (("top", top), ("depth", depth), ("within", within)):
         if value is not None:
-            check_integer(name, value, *RANGES.get(name, (1,)))
+            check_integer(name, value, *RANGES.get(name, (1,)))  # ``within`` has only a lower limit
     query = Query(
         question,
         state,

@@ -341,8 +341,8 @@ def can_cross_words(word: str) -> bool:
     return is_bigram(word) and _FUNCTION_CHARACTER_PATTERN.search(word) is not None
 
 
-#: Return the words of a text as written (not in normal form), in order. In a script without spaces, each character is
-#: a word.
+#: A function that returns the words of a text as written (not in normal form), in order. In a script without spaces,
+#: each character is a word.
 split_written_words = find_words
 
 
