@@ -227,11 +227,7 @@ def _ask_with_progress(
     number of questions asked so far and in total. ``clauses`` are the other arguments of :func:`ask_questions`.
     """
 
-    def report_progress(num_asked: int) -> None:
-        """Report the number of questions asked so far."""
-        progress(label, num_asked, len(questions))
-
-    return ask_questions(store, questions, report_progress, **clauses)
+    return ask_questions(store, questions, lambda num_asked: progress(label, num_asked, len(questions)), **clauses)
 
 
 def _build_row(setting: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:

@@ -14,7 +14,6 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import EmbedderError
@@ -93,8 +92,4 @@ def _load_tokenizer(folder: Path) -> Tokenize:
 
     tokenizer = UnigramTokenizer((folder / VOCABULARY_FILE).read_bytes(), MAX_TOKENS)
 
-    def tokenize(texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text."""
-        return list(map(tokenizer.encode, texts))
-
-    return tokenize
+    return lambda texts: list(map(tokenizer.encode, texts))

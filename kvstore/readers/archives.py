@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from functools import partial
+from io import BufferedIOBase
 from pathlib import PurePosixPath
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from .content_format import has_ambiguous_name, is_hidden
@@ -44,14 +44,6 @@ class _Member(NamedTuple):
     skip_reason: str = ""
 
 
-class _Decompressor(Protocol):
-    """A file object whose reads return decompressed bytes."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most ``size`` decompressed bytes; empty at the end."""
-        ...
-
-
 def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
     """Yield the file in a gzip file. Raises ReaderError while iterating if it is damaged or too large."""
     from gzip import GzipFile
@@ -73,7 +65,7 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
     return _unpack(LZMAFile(stream), origin, "xz")
 
 
-def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
+def _unpack(packed_file: BufferedIOBase, origin: Origin, program: str) -> Iterator[EnclosedFile]:
     """Yield the one file in a compressed file, such as ``a.md.gz/a.md`` (in ``.tgz``, it is a ``.tar``).
 
     ``program`` is the name of the compression in messages. Raises ReaderError if the content is damaged or too large.

@@ -99,9 +99,9 @@ def normalize_words(text: str) -> str:
     return _NON_WORD_PATTERN.sub(" ", text).strip().lower()
 
 
-#: An open element, its tag if that affects counting, its id, and the totals at its start: text, linked, heading and
-#: prose length, elements and links.
-_OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, LinkCounts]
+#: An open element, its tag if that affects counting, its id, and two totals at its start: the lengths of text, links,
+#: headings and prose with the number of elements, and the counts of links.
+_OpenElement = tuple[LexborNode, str, int, tuple[int, int, int, int, int], LinkCounts]
 
 
 class _Landmarks:
@@ -207,17 +207,8 @@ class PageAnalysis:
         node = root.child
         while node is not None or open_elements:
             if node is None:  # the innermost open element ends
-                (
-                    element,
-                    tag,
-                    element_id,
-                    text_length_before,
-                    linked_length_before,
-                    heading_length_before,
-                    prose_length_before,
-                    num_elements_before,
-                    links_before,
-                ) = open_elements.pop()
+                element, tag, element_id, totals, links_before = open_elements.pop()
+                text_before, linked_before, heading_before, prose_before, num_elements_before = totals
                 if tag or element_id in landmark_ids:
                     if tag in _PLACEMENT_TAGS or element_id in landmark_ids:
                         landmarks.leave(tag, element_id)
@@ -227,17 +218,17 @@ class PageAnalysis:
                         num_open_verbatim -= 1
                     elif tag == "a" and in_link:
                         in_link = False
-                        length = linked_length - linked_length_before
+                        length = linked_length - linked_before
                         if length > _MAX_LINK_CHARACTERS:  # an overlong link is prose
                             linked_length -= length
                             prose_length += length
                         else:
                             link_totals = LinkCounts(*map(add, link_totals, self._count_link(element, length)))
                 counts = (
-                    text_length - text_length_before,
-                    linked_length - linked_length_before,
-                    heading_length - heading_length_before,
-                    prose_length - prose_length_before,
+                    text_length - text_before,
+                    linked_length - linked_before,
+                    heading_length - heading_before,
+                    prose_length - prose_before,
                     num_elements - num_elements_before,
                     is_before_content,
                 )
@@ -267,19 +258,8 @@ class PageAnalysis:
             elif tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:  # an element begins
                 element_id = node.mem_id
                 tracked_tag = tag if tag in _TRACKED_TAGS else ""
-                open_elements.append(
-                    (
-                        node,
-                        tracked_tag,
-                        element_id,
-                        text_length,
-                        linked_length,
-                        heading_length,
-                        prose_length,
-                        num_elements,
-                        link_totals,
-                    )
-                )
+                totals = (text_length, linked_length, heading_length, prose_length, num_elements)
+                open_elements.append((node, tracked_tag, element_id, totals, link_totals))
                 num_elements += 1
                 if tracked_tag or element_id in landmark_ids:
                     if tag in _PLACEMENT_TAGS or element_id in landmark_ids:

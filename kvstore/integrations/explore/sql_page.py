@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import kvstore
@@ -257,12 +258,7 @@ def _format_completions(request: PageRequest) -> str:
         for completion in completions
         if text_before[: completion.start].strip() or completion.text in _READING_KEYWORDS
     ]
-    return json.dumps(
-        [
-            {"text": completion.text, "start": completion.start, "kind": completion.kind}
-            for completion in allowed_completions[:_MAX_COMPLETIONS]
-        ]
-    )
+    return json.dumps(list(map(asdict, allowed_completions[:_MAX_COMPLETIONS])))
 
 
 PAGE = ExplorerPage(
