@@ -238,6 +238,12 @@ HEADED = {
         "2. Dogs\n2.1 They need a muzzle.\n\n3. Delay\n3.1 The fare is paid back.\n",
         ["1. Tickets", "2. Dogs", "3. Delay"],
     ),
+    "annexes": (
+        "1. Services\n\n1.1 Patches come monthly.\n\n2. Fees\n\n2.1 They are due.\n\n3. Data\n\n3.1 They stay here.\n\n"
+        "Annex B is part of it.\n\nAnnex B – Rates\n\nA night costs 215 euros.\n\n"
+        "Amendment 1 (14 January 2025)\n\nClause 3 is deleted.\n",
+        ["1. Services", "2. Fees", "3. Data", "Annex B – Rates", "Amendment 1 (14 January 2025)"],
+    ),
     "articles": (
         "STATUTS\n\nArticle 1er. Objet\nL'orgue.\n\nArticle 2. Membres\nLa cotisation.\n\n"
         "ARTICLE 3 – BUREAU\n\nIl se réunit.\n",

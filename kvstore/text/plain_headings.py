@@ -30,6 +30,12 @@ _COLUMNS_PATTERN = compile_lazily(r"\S(?: {3,}|\t)\S|\|")
 _NUMBERED_PATTERN = compile_lazily(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
 #: The end of a sentence or clause, or the dots before the page number in a table of contents.
 _NON_TITLE_PATTERN = compile_lazily(r"[.,;:]\Z|\. ?\. ?\.")
+#: The heading of an annex or an amendment, which follows the numbered sections: ``Annex B - Rates``.
+_ANNEX_PATTERN = compile_lazily(
+    r"(?:annexe?|appendix|schedule|exhibit|amendment|addendum|attachment|anhang|anlage|nachtrag|anexo|allegato|bijlage)"
+    r"[ \t]+(?:\d{1,2}|[A-Z])(?!\w)[^\n]{0,60}(?<![.,;:])",
+    re.IGNORECASE,
+)
 #: The minimum number of numbered headings of a text.
 _MIN_NUMBERED_HEADINGS = 3
 #: The first line of an article of a law, a contract or a statute, or of an item of minutes ("Item 3 - Accounts"): its
@@ -129,6 +135,7 @@ def _find_numbered_headings(text: str, paragraphs: Sequence[tuple[int, int]]) ->
     A heading is a paragraph, or a line above the first of its numbered subsections (``2. Animals``, ``2.1 Dogs``). It
     counts only if its number follows the number of the heading before it. The result is empty if the text has too few
     such headings, or if all are of one level without numbered paragraphs (``2.1 Dogs are kept on a lead.``) below them.
+    An annex after the first heading is a section of its own.
     """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
@@ -136,6 +143,9 @@ def _find_numbered_headings(text: str, paragraphs: Sequence[tuple[int, int]]) ->
     for index, (start, end) in enumerate(paragraphs):
         line_end = text.find("\n", start, end)
         has_body = line_end >= 0
+        if headings and _ANNEX_PATTERN.fullmatch(text, start, end):
+            headings[start] = PlainHeading(start=start, end=end, level=1, title=text[start:end], body_start=end)
+            continue
         match = _NUMBERED_PATTERN.fullmatch(text, start, line_end if has_body else end)
         if match is None or (has_body and not text[line_end:end].lstrip().startswith(f"{match['number']}.1 ")):
             continue
