@@ -28,15 +28,18 @@ _TRAILING_COMMENT_PATTERN = compile_lazily(
 )
 #: The header of a section in TOML or INI. Two brackets (``[[servers]]``) open an item of a list.
 _SECTION_PATTERN = compile_lazily(r"(?P<brackets>\[{1,2})\s*(?P<name>[^\[\]]+?)\s*\]{1,2}\s*(?:[#;].*)?")
-#: A key with its value. A key without quotation marks has at most four words.
+#: A key with its value. A key without quotation marks has at most four words, or is a path such as ``/users/{id}``.
 _SETTING_PATTERN = compile_lazily(
-    r"(?P<key>\"[^\"]+\"|'[^']+'|[^\s:={}\[\]\"',-][^\s:={}\[\]\"',]*(?: [^\s:={}\[\]\"',]+){0,3})"
+    r"(?P<key>\"[^\"]+\"|'[^']+'|/[^\s:\"',]+|[^\s:={}\[\]\"',-][^\s:={}\[\]\"',]*(?: [^\s:={}\[\]\"',]+){0,3})"
     r"(?::(?=\s|\Z)|\s*=)\s*(?P<value>.*)"
 )
 _ITEM_PATTERN = compile_lazily(r"-(?:\s+|\Z)|\{\Z")
 #: The values of a key whose settings or text are on the lines below.
 _MULTILINE_VALUES = frozenset(("", "{", "[", "|", ">", "|-", ">-", "|+", ">+"))
-_WORD_PATTERN = compile_lazily(r"[^\W_]+")
+#: A word in the name of a key. ``maxReplicas`` has two.
+_WORD_PATTERN = compile_lazily(r"[^\W\d_](?:[^\W\d_A-Z]|[A-Z](?![a-z]))*|\d+")
+#: The line below the header of a Markdown table, without its outer bars.
+_TABLE_RULE_PATTERN = compile_lazily(r"[\s:|-]+")
 #: The separator of the values of a list in the display.
 _VALUE_SEPARATOR = ", "
 #: The maximum number of lines in one snippet.
@@ -128,6 +131,8 @@ class _SettingsParser:
         self._keys: list[_Key] = []  # the keys that contain the current line, outermost first
         self._group: _SettingGroup | None = None  # the last group, which the current line can continue
         self._opens_item = False  # True after a header such as [[servers]], which opens an item of a list
+        self._columns: list[str] = []  # of the Markdown table that the current line continues
+        self._last_text: _SettingGroup | None = None  # the last group of values, such as the text above a table
 
     def parse(self, code: str) -> Iterator[_SettingGroup]:
         """Yield the groups of settings in the code in order; each becomes a snippet."""
@@ -141,6 +146,8 @@ class _SettingsParser:
     def _end_group(self) -> Iterator[_SettingGroup]:
         """Yield the current group if there is one. The next line cannot continue it."""
         if self._group is not None:
+            if self._group.is_value_list:
+                self._last_text = self._group
             yield self._group
             self._group = None
 
@@ -156,6 +163,8 @@ class _SettingsParser:
             self._section, self._keys, self._opens_item = (header["name"],), [], len(header["brackets"]) == 2
             return
         if _MARK_PATTERN.fullmatch(content):
+            if content == "---":  # another YAML document
+                self._section, self._keys = (), []
             # A bracket on a line of its own does not end a list.
             if self._group is not None and not (content and self._group.separator):
                 yield from self._end_group()
@@ -166,6 +175,10 @@ class _SettingsParser:
         while self._keys and self._keys[-1].indent >= indent:
             self._keys.pop()
         new_group = _SettingGroup(start, end, keys=(*self._section, *(key.name for key in self._keys)))
+        if len(content) > 1 and content[0] == content[-1] == "|":
+            yield from self._parse_table_row(content[1:-1], new_group, indent)
+            return
+        self._columns = []
         comment_mark = _COMMENT_PATTERN.match(content)
         if comment_mark is not None:
             if self._group is None or self._group.contents:
@@ -174,6 +187,23 @@ class _SettingsParser:
             self._group.add_comment(content[comment_mark.end() :], end)
             return
         yield from self._parse_setting(content[marker_size:], new_group, indent, has_marker=item_marker is not None)
+
+    def _parse_table_row(self, row: str, new_group: _SettingGroup, indent: int) -> Iterator[_SettingGroup]:
+        """Parse a row of a Markdown table, in a description, into ``new_group``; yield the group before it, if any.
+
+        ``row`` has no outer bars. A header, and the line below it, only yield the group before them.
+        """
+        cells = [cell.strip() for cell in row.split("|")]
+        if not self._columns:
+            self._columns = cells
+            yield from self._end_group()
+        elif not _TABLE_RULE_PATTERN.fullmatch(row):
+            content = "; ".join(f"{name}: {cell}" for name, cell in zip(self._columns, cells, strict=False))
+            new_group.contents, new_group.separator = [content], "; "
+            if self._last_text is not None and self._last_text.keys == new_group.keys:
+                new_group.contents = [f"{self._last_text.contents[-1].rstrip(':.')}: {content}"]
+                new_group.comments = list(self._last_text.comments)
+            yield from self._append_group(new_group, indent, can_continue=False)
 
     def _parse_setting(
         self, content: str, new_group: _SettingGroup, indent: int, *, has_marker: bool
@@ -200,6 +230,11 @@ class _SettingsParser:
             self._keys.append(_Key(indent, key))
             return
         new_group.contents = [key + value[setting.end("key") :]]
+        follows_version = self._group is not None and str(self._group).startswith("apiVersion:")
+        is_name = key == "name" and new_group.keys == (*self._section, "metadata")
+        if (not new_group.keys and key == "kind" and follows_version) or (is_name and len(self._section) == 1):
+            # The kind and name of a Kubernetes resource contain its settings.
+            self._section += (setting["value"].strip("\"'"),)
         if has_marker or self._opens_item:
             new_group.separator, new_group.item_indent = "; ", indent
         # A setting after the marker of a list item begins another item.

@@ -100,7 +100,7 @@ def _list_table_parts(hits: Sequence[Hit], query: Query) -> list[int]:
     state = query.state
     chunks: dict[int, None] = {}
     for hit in hits:
-        lines = hit.text.strip().splitlines()
+        lines = [line.lstrip() for line in hit.text.strip().splitlines()]  # a description in YAML is indented
         if not any(line.startswith("|") for line in lines[:1] + lines[-1:]):
             continue
         record = state.documents.get_by_key(hit.document)
@@ -110,7 +110,7 @@ def _list_table_parts(hits: Sequence[Hit], query: Query) -> list[int]:
                 adjacent = state.chunks.get(chunk)
                 lines_of_adjacent = state.documents.read_text_slice(record.id, adjacent.start, adjacent.end).split("\n")
                 nearest_line = lines_of_adjacent[-1 if ordinal < hit.ordinal else 0]
-                if nearest_line.startswith("|"):
+                if nearest_line.lstrip().startswith("|"):
                     chunks[chunk] = None
     return list(chunks)
 
