@@ -1511,6 +1511,28 @@ def test_a_sure_answer_is_shown_without_less_likely_sentences(reader: AnswerRead
             "What is the interval of the gauge in minutes?",
             "gauge.interval_minutes: 6",
         ),
+        (
+            "jobs.yaml",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: gauge\nspec:\n  replicas: 2\n---\n"
+            'apiVersion: batch/v1\nkind: CronJob\nmetadata:\n  name: archive\nspec:\n  schedule: "30 5 * * 1-5"\n',
+            "When does the archive cronjob run?",
+            'CronJob.archive.spec.schedule: "30 5 * * 1-5"',
+        ),
+        (
+            "api.yaml",
+            "paths:\n  /berths:\n    post:\n      description: Books a berth for a night.\n  /berths/{id}/close:\n"
+            "    post:\n      description: Closes a berth for repairs.\n",
+            "Which call closes a berth for repairs?",
+            "paths./berths/{id}/close.post.description: Closes a berth for repairs.",
+        ),
+        (
+            "limits.yaml",
+            "info:\n  description: |\n    ## Rate limits\n    Limits are per key and minute:\n\n"
+            "    | plan | requests/min | burst |\n    |------|-------------:|-------|\n"
+            "    | Free | 60 | 10 |\n    | Team | 600 | 70 |\n",
+            "How many requests a minute does the team plan get?",
+            "info.description: Limits are per key and minute: plan: Team; requests/min: 600; burst: 70  # Rate limits",
+        ),
     ],
 )
 def test_a_setting_is_shown_with_the_keys_that_contain_it(
@@ -1524,9 +1546,57 @@ def test_a_setting_is_shown_with_the_keys_that_contain_it(
         document = store.get(name)
     assert document is not None
     assert first.text.partition("\n")[0] == f"{name}: {answer}"
-    value = answer.partition("  #")[0].rpartition(".")[2]
+    value = answer.partition("  #")[0].rstrip(".").rpartition(".")[2]
     assert value.split()[-1] in document.text.encode()[first.start : first.end].decode()
     assert first.end - first.start < 70
+
+
+def test_the_reader_sees_the_words_of_a_key_in_camel_case(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "gauge:\n  initialDelaySeconds: 20\n  failureThreshold: 3\n  alarmLevel: 310\nexport:\n  maxReplicas: 10\n"
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "scaler.yaml").write_text(text, encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "files", workers=0)
+        answer = store.ask("initial delay of the gauge?")
+    assert answer.outcome == "answered"
+    assert "gauge.initialDelaySeconds: 20" in answer.text.partition(" [1]")[0]
+
+
+def test_an_entry_with_another_number_does_not_answer(reader: AnswerReader, tmp_path: Path) -> None:
+    codes = (("0", "success"), ("2", "wrong usage"), ("3", "not authorized"), ("5", "gauge unreachable"), ("7", "idle"))
+    page = (
+        ".TH TIDECTL 1\n.SH NAME\ntidectl \\- operate the tide gauges\n.SH DESCRIPTION\n.B tidectl\ntalks to gauges.\n"
+        ".SH EXIT STATUS\n" + "".join(f".TP\n.B {code}\n{meaning}\n" for code, meaning in codes)
+    )
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "tidectl.1").write_text(page, encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "files", workers=0)
+        assert "5: gauge unreachable" in store.ask("What does exit code 5 of tidectl mean?").text.partition(" [1]")[0]
+        assert store.ask("What does exit code 1 of tidectl mean?").outcome == "nearest"
+
+
+def test_a_changelog_is_that_of_the_product_in_its_folder(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "# Changelog\n\n## [{}] - {}\n\n### Deprecated\n\n- `Gauge.levels`; use `Gauge.heights`\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("tidekit/CHANGELOG.md", text.format("3.3.0", "2026-05-07"), format="markdown")
+        store.put("portkit/CHANGELOG.md", text.format("1.8.0", "2025-11-02"), format="markdown")
+        for product, version in (("tidekit", "3.3.0"), ("portkit", "1.8.0")):
+            answer = store.ask(f"Since which {product} version is Gauge.levels deprecated?")
+            assert answer.outcome == "answered"
+            assert version in answer.text.partition(" [1]")[0]
+
+
+def test_the_number_in_a_file_name_identifies_the_file(reader: AnswerReader, tmp_path: Path) -> None:
+    deciders = {"0007-tide-queue": "Ann Voss", "0012-keys": "Bo Lind", "0019-no-graphs": "Cy Moe"}
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        for name, person in deciders.items():
+            text = f"# Decision on {name.partition('-')[2]}\n\n## Status\n\nAccepted.\n\nDeciders: {person}\n"
+            store.put(f"adr/{name}.md", text, format="markdown")
+        for name, person in deciders.items():
+            answer = store.ask(f"Who decided {name[:4]}?")
+            assert answer.outcome == "answered", name
+            assert person in answer.text.partition(" [1]")[0], name
 
 
 def test_the_first_settings_of_a_passage_have_the_keys_that_contain_them(reader: AnswerReader, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence
 from ..text.blocks import to_plain_text
 from ..text.languages import capitalizes_nouns
+from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import build_count_pattern, build_role_pattern, load_question_words
 from ..text.words import find_reference_numbers, list_terms, segment_words
@@ -207,16 +208,18 @@ class SnippetScorer:
     def list_labels(self, passage: Passage, index: int) -> list[str]:
         """Return the title, the headings and the caption of a passage above the snippet at ``index``.
 
-        The file name replaces a missing title if it has a word of the question that the snippet and its labels lack. It
-        must have several words: ``phones`` is the kind of the notes in a file, and not the subject of each note.
+        The file name, or the folder's for a file name of one word, precedes a title that is missing or only repeats the
+        file name ("Changelog"), if it has a word of the question that the snippet and its labels lack. A file name of
+        one word does not do so: ``phones`` is the kind of the notes in a file, and not the subject of each note.
         """
         labels = passage.list_labels(index)
-        name = PurePosixPath(passage.document).stem.replace("-", " ").replace("_", " ")
-        if not passage.title and " " in name:
-            text = " ".join([*labels, passage.snippets[index].labeled_text])
-            if self.list_question_terms(name) - self.list_question_terms(text):
-                return [name, *labels]
-        return labels
+        path = PurePosixPath(passage.document)
+        if passage.title and fold_text(passage.plain_title) != fold_text(path.stem):
+            return labels
+        names = (name.replace("-", " ").replace("_", " ") for name in (path.stem, path.parent.name))
+        name = next((name for name in names if " " in name), path.parent.name)
+        terms = self.list_question_terms(" ".join([*labels, passage.snippets[index].labeled_text]))
+        return [name, *labels] if self.list_question_terms(name) - terms else labels
 
     def list_question_terms(self, text: str) -> set[str]:
         """Return the distinct terms of a text that the question has too."""

@@ -12,14 +12,15 @@ the question asks for. The network does not compare numbers, so ranges and rows 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ...text.patterns import compile_lazily
 from ...text.quantities import find_quantities
-from ...text.words import find_reference_numbers, list_content_terms, list_terms, segment_words
+from ...text.words import FUNCTION_WORDS, find_reference_numbers, list_content_terms, list_terms, segment_words
 from ..answer_types import FIXED_FORM_TYPES, AnswerType
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
 from ..extractive import SnippetScorer, find_newer_entries, list_candidates
@@ -42,6 +43,17 @@ _MAX_COMPARED, _MAX_PREFERRED = 48, 4
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 #: Letters and a number, such as "T250" or "KX-120", or a version, such as "4.1.2".
 _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*|(?<![\w.])\d+\.\d+\.\d+(?![\w.]*\w)")
+#: A noun with its number in a question ("week 31"), and an entry with one ("Week: 30; …" or "5: no route").
+_NUMBERED_NOUN_PATTERN = compile_lazily(
+    r"(?P<noun>[^\W\d_]{2,}) (?:no\.? |number |#)?(?P<number>\d{1,6})(?![\w.,:%-]*\d|\w|%)"
+)
+_NUMBERED_ENTRY_PATTERN = compile_lazily(r"(?:\A|; )(?:(?P<noun>[^:;\d]{2,60}): )?(?P<number>\d{1,6})(?=:|;|\Z)")
+#: A number of a file, such as that of a ticket, but not a year.
+_FILE_NUMBER_PATTERN = compile_lazily(r"(?<![^\W_]|[.,-])(?!(?:19|20)\d\d(?!\d))\d{3,}(?![.,]?\d|[^\W_])")
+#: The place between two words of a field name, as in ``maxReplicas: 10``.
+_CAMEL_CASE_PATTERN = compile_lazily(r"(?<=[a-z])(?=[A-Z][a-z]\w*(?:\.\w+)*(?:: | ?= ))")
+#: A question for a version, and not for its date.
+_VERSION_QUESTION_PATTERN = compile_lazily(r"\b(?:what|which) (?:[\w-]+ ){0,2}?(?:version|release)\b", re.IGNORECASE)
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
@@ -86,7 +98,7 @@ def select_windows(
     that can be compared, by document key.
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
-    numbers = frozenset(find_reference_numbers(scorer.question))
+    numbers = _find_file_numbers(scorer.question)
     candidates = _find_candidates(answer_type, passages, scorer.question, estimator)
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     marked_rows = _compare_rows(passages, candidates, scorer, tables)
@@ -182,6 +194,12 @@ class _CandidateEstimator:
             """Return the names that also occur in a table row of a hit."""
             return [name for name in names if any(map(name.issubset, row_words))]
 
+        #: The nouns before the numbers of a question, in lower case, and the numbers.
+        self._numbers_by_noun: dict[str, set[str]] = defaultdict(set)
+        for match in _NUMBERED_NOUN_PATTERN.finditer(question.lower()):
+            if match["noun"] not in FUNCTION_WORDS:
+                for noun in (match["noun"], ""):  # the number before an entry has no noun: "5: no route"
+                    self._numbers_by_noun[noun].add(match["number"])
         #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
         self._row_names = filter_names(identifiers) or filter_names(names)
         self._name_words = set().union(*names)
@@ -251,6 +269,8 @@ class _CandidateEstimator:
         snippet = passage.snippets[index]
         if _is_row(snippet) and self._is_about_something_else(passage, index, is_selected=is_selected):
             return True
+        if self._has_other_number(snippet.labeled_text):
+            return True
         is_asked = is_selected or position in self._latest_entries or not snippet.cell_text
         if not (is_asked or self._scorer.list_question_terms(f"{snippet.label} {snippet.cell_text}")):
             return True
@@ -261,6 +281,14 @@ class _CandidateEstimator:
             if not any(word in lower_text for word in self._name_words):
                 return True
         return self._answer_type.is_missing_in(text, labels)
+
+    def _has_other_number(self, entry: str) -> bool:
+        """True if an entry has another number than the question: "Week: 30" for week 31, "5: no route" for code 4."""
+        for match in _NUMBERED_ENTRY_PATTERN.finditer(entry):
+            numbers = self._numbers_by_noun.get((match["noun"] or "").rpartition(" ")[2].lower())
+            if numbers and match["number"] not in numbers:
+                return True
+        return False
 
     def is_about_product(self, changes: Passage) -> bool:
         """True if a changelog is about the product whose latest version the question asks for, or if it names none.
@@ -297,13 +325,11 @@ def _is_row(snippet: Snippet) -> bool:
     return bool(snippet.cell_text) or (snippet.kind == "table" and len(FIELD_PATTERN.findall(snippet.text)) > 1)
 
 
-def _build_window_text(
-    passage: Passage, index: int, scorer: SnippetScorer, numbers: Collection[str]
-) -> tuple[str, int]:
+def _build_window_text(passage: Passage, index: int, scorer: SnippetScorer, numbers: Set[str]) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
     The title, the headings and a sentence that the snippet refers to precede it. A list that it introduces follows. The
-    file name comes first if it has one of the reference ``numbers`` (dates, versions) of the question. The sender or
+    file name comes first if it has one of the ``numbers`` (dates, versions, "0007") of the question. The sender or
     date of a mail is rewritten as a sentence. A changelog heading becomes only a sentence with its version and date.
     """
     snippets = passage.snippets
@@ -312,7 +338,7 @@ def _build_window_text(
         return snippet.release.sentence, 0
     labels = _phrase_release(scorer.list_labels(passage, index), scorer.question)
     name = PurePosixPath(passage.document).stem
-    if not set(numbers).isdisjoint(find_reference_numbers(name)):
+    if not numbers.isdisjoint(_find_file_numbers(name)):
         labels.insert(0, name)
     text_before = "".join(
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
@@ -323,15 +349,20 @@ def _build_window_text(
         text_before += f"{snippets[index - 1].labeled_text} "
     text = _phrase_mail_field(_render_with_block(snippets, index))
     if snippet.kind == "table":
-        text = _select_compared_cells(text, scorer.question)
+        text = _CAMEL_CASE_PATTERN.sub(" ", _select_compared_cells(text, scorer.question))
     return text_before + text, len(text_before)
+
+
+def _find_file_numbers(text: str) -> Set[str]:
+    """Return the numbers in a question or file name that can identify a file: dates, versions, and "0007"."""
+    return {*find_reference_numbers(text), *_FILE_NUMBER_PATTERN.findall(text)}
 
 
 def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
     """Return labels (headings), in which a changelog heading with a version and its date is rewritten as a sentence.
 
     The network was trained on sentences. It does not see that "[2.4.0] – 2026-02-03. Added." is when a change was made.
-    The date is omitted if the question names the version: it then asks for something else.
+    The date is omitted if the question names the version or asks for one: it then asks for something else.
 
     >>> labels = ["Changelog", "[2.4.0] – 2026-02-03", "Added"]
     >>> [_phrase_release(labels, question)[1] for question in ("When was search added?", "What was added in 2.4.0?")]
@@ -344,7 +375,7 @@ def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
         if release is None:
             continue
         text = f"In version {release.version}"
-        if not release.is_named_in(question):
+        if not (release.is_named_in(question) or _VERSION_QUESTION_PATTERN.search(question)):
             text += f", released on {release.date}"
         following = labels[index + 1 : index + 2]
         if not following:
