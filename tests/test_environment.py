@@ -950,6 +950,17 @@ for readonly in (False, True):
         assert sorted(os.listdir(path)) == names
 
 
+@requires_root
+def test_a_store_is_created_in_a_directory_that_may_be_written_but_not_read() -> None:
+    """The directory cannot be flushed then. The first attempt failed, although it had created the store."""
+    with make_public_folder() as folder:
+        (folder / "inbox").mkdir()
+        os.chmod(folder / "inbox", 0o733)
+        code = BECOME_NOBODY + 'Environment.open(path).close()\nprint("created", flush=True)\n'
+        with start_python(code, folder / "inbox" / "store") as creator:
+            assert read_line(creator) == "created"
+
+
 # -- Growth
 
 

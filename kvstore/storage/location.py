@@ -227,8 +227,16 @@ def open_store_file(path: Path, flags: int) -> int:
 
 
 def flush(path: Path) -> None:
-    """Make a file's content, or the entries of a directory, durable."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Make a file's content, or the entries of a directory, durable.
+
+    Does nothing for a directory that this user may write to, but not read, because it cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        if not path.is_dir():
+            raise
+        return
     try:
         os.fsync(descriptor)
     except OSError as error:
