@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -40,34 +40,23 @@ MIN_BYTES_FOR_WORKERS = 1 << 20
 MAX_WORKERS = 4
 
 
+@dataclass(slots=True)
 class SourceReader:
     """The reader of the sources of one ingest: it reads and extracts them in this process or by workers.
 
-    Workers can also embed the texts.
+    ``format`` and ``options`` are those of the readers. ``engine`` names where workers run, and ``limits`` restrict the
+    memory of each and the time for a file. ``workers`` is None if the size of the files or the engine decides, and 0
+    for this process. Workers can also embed the texts.
     """
 
-    def __init__(
-        self,
-        destination: Destination,
-        format: str | None,
-        options: Mapping[str, Any],
-        workers: int | None,
-        engine: str,
-        limits: Limits,
-    ) -> None:
-        """Store how to read sources: the ``format`` and the ``options`` of the readers, and where they run.
-
-        ``engine`` names where workers run, and ``limits`` restrict the memory of each and the time for a file.
-        ``workers`` is None if the size of the files or the engine decides, and 0 for this process.
-        """
-        self._destination = destination
-        self._format = format
-        self._options = options
-        self._num_workers = workers
-        self._engine = engine
-        self._limits = limits
-        #: Settings that a new store took from the language of its first documents.
-        self.chosen_settings: dict[str, str] = {}
+    destination: Destination
+    format: str | None
+    options: Mapping[str, Any]
+    workers: int | None
+    engine: str
+    limits: Limits
+    #: Settings that a new store took from the language of its first documents.
+    chosen_settings: dict[str, str] = field(default_factory=dict)
 
     def iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
         """Yield the items of each source (file) in order, and None at the end of each source.
@@ -77,9 +66,9 @@ class SourceReader:
         """
         if not sources:
             return
-        num_workers = self._num_workers
+        num_workers = self.workers
         embed_in_workers = True
-        if num_workers is None and self._engine == PROCESSES:
+        if num_workers is None and self.engine == PROCESSES:
             num_workers, embed_in_workers = self._estimate_workers(sources)
         if num_workers == 0:
             yield from self._iter_in_process(sources)
@@ -98,11 +87,11 @@ class SourceReader:
         from .worker_pool import WorkerPool
 
         self._decide_settings(self._iter_sample(sources[:FIRST_DOCUMENTS]))
-        with start_engine(self._engine, num_workers, self._destination.open_state) as engine:
+        with start_engine(self.engine, num_workers, self.destination.open_state) as engine:
             # Keys and addresses of endpoints may exist only in the ingesting process.
-            embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
-            job = self._destination.make_job(self._format, self._options, embed=embed)
-            with WorkerPool(job, sources, engine, self._limits) as pool:
+            embed = embed and (self.engine == PROCESSES or not self.destination.texts_per_request)
+            job = self.destination.make_job(self.format, self.options, embed=embed)
+            with WorkerPool(job, sources, engine, self.limits) as pool:
                 yield from pool.iter_items()
             engine.release()
             yield None  # the end of the ``with`` block waits for the release
@@ -125,7 +114,7 @@ class SourceReader:
 
         self._decide_settings(iter_first_documents())
         for batch in split_into_batches(chain(first_items, items)):
-            for _, extracted_item in extract_batch(batch, self._destination.settings):
+            for _, extracted_item in extract_batch(batch, self.destination.settings):
                 yield extracted_item
 
     def _decide_settings(self, documents: Generator[ValidDocument, None, None]) -> None:
@@ -145,7 +134,7 @@ class SourceReader:
                         break
             return languages.choose_settings()
 
-        self.chosen_settings = self._destination.decide_settings(choose)
+        self.chosen_settings = self.destination.decide_settings(choose)
 
     def _iter_sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
         """Yield the documents of ``sources``, the first files, from which the settings of a new store are chosen.
@@ -160,9 +149,9 @@ class SourceReader:
         from .engines.processes import ProcessEngine
         from .worker_pool import WorkerPool
 
-        job = self._destination.make_job(self._format, self._options, embed=False)
+        job = self.destination.make_job(self.format, self.options, embed=False)
         job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are needed
-        with WorkerPool(job, sources, ProcessEngine(1), self._limits) as pool:
+        with WorkerPool(job, sources, ProcessEngine(1), self.limits) as pool:
             for item in pool.iter_items():
                 if isinstance(item, FileDocument) and item.extracted is not None:
                     yield item.extracted
@@ -173,13 +162,13 @@ class SourceReader:
         New documents are not extracted yet.
         """
         for source_index, source in enumerate(sources):
-            for item in read_documents(source, self._format, self._options, self.get_stored_digest):
+            for item in read_documents(source, self.format, self.options, self.get_stored_digest):
                 yield source_index, item
             yield source_index, None
 
     def get_stored_digest(self, key: str) -> bytes | None:
         """Return the digest of the stored document with this key, or None if it is not stored."""
-        with self._destination.open_state() as state:
+        with self.destination.open_state() as state:
             record = state.documents.find_by_key(key)
         return None if record is None else record.digest
 
@@ -203,4 +192,4 @@ class SourceReader:
 
         A reader is trusted with files of its format up to a certain size.
         """
-        return source.size > get_trusted_size(source.format or self._format or find_format(source.name))
+        return source.size > get_trusted_size(source.format or self.format or find_format(source.name))

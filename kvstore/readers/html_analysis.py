@@ -162,7 +162,9 @@ class PageAnalysis:
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
         """Count the text and links of all elements in the ``body`` of ``tree``, and locate the content and title."""
         self.stats_by_id: dict[int, ElementStats] = {}
-        self._hosts = frozenset(_iter_own_hosts(tree))
+        # The page declares its own site by its canonical link and its ``<base>``.
+        own_links = tree.css("link[rel=canonical], base[href]")
+        self._hosts = {_parse_site(node.attributes.get("href") or "") for node in own_links} - {""}
         headings = list(_iter_heading_words(body))
         self._headings = frozenset(headings)  # in normalized words
         self.num_headings = len(headings)
@@ -432,14 +434,6 @@ class PageAnalysis:
         if stats is not None and 0 < stats.text_length <= _MAX_TITLE_CHARACTERS:
             title = titled_node
         return title
-
-
-def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
-    """Yield the hosts that a page declares as its own site, by its canonical link and its ``<base>``."""
-    for node in tree.css("link[rel=canonical], base[href]"):
-        host = _parse_site(node.attributes.get("href") or "")
-        if host:
-            yield host
 
 
 def _parse_site(url: str) -> str:

@@ -104,10 +104,6 @@ class PageRequest:
             raise error
         return content | {"invalid": str(error)}
 
-    def get_flag(self, name: str) -> bool:
-        """True if an argument is present and is neither empty nor 0."""
-        return self.get_text(name) not in ("", "0")
-
 
 def _parse_number(name: str, value: str, minimum: int = 0, maximum: int = 2**53) -> int:
     """Parse a whole number from ``minimum`` to ``maximum``. Raises InputError for any other text."""

@@ -50,7 +50,7 @@ def build_content(request: PageRequest) -> PageContent:
     """
     statement, page = request.get_text("sql"), request.get_number("page", 1, minimum=1, maximum=_MAX_ROWS)
     # Rows are sorted here, since not every statement can be sorted.
-    sort, is_descending = request.get_number("sort", 0, maximum=_MAX_COLUMNS), request.get_flag("down")
+    sort, is_descending = request.get_number("sort", 0, maximum=_MAX_COLUMNS), request.get_text("down") not in ("", "0")
     content: PageContent = {
         "sql": statement,
         "columns": [],

@@ -117,7 +117,7 @@ class KvstoreStore(AdapterStore, BaseStore):
             document = state.get(stored_items.build_key(operation.namespace, operation.key))
             if document is None or not stored_items.is_live_item(document, now):
                 return None
-            items: list[Item] = [stored_items.build_item(document)]
+            items: list[Item] = [Item(**stored_items.build_item_fields(document))]
         elif isinstance(operation, SearchOp):
             items = list(self._search(state, operation, now))
         elif isinstance(operation, ListNamespacesOp):
@@ -153,8 +153,9 @@ class KvstoreStore(AdapterStore, BaseStore):
         if len(keys) < num_items:
             keys += [key for key in state.keys(where=condition) if key not in hits]
         documents = state.get_many(keys[search.offset : num_items])
+        scores = {key: hit.score for key, hit in hits.items()}
         return [
-            stored_items.build_search_item(document, hits.get(document.key))
+            SearchItem(**stored_items.build_item_fields(document), score=scores.get(document.key))
             for document in documents
             if document is not None
         ]

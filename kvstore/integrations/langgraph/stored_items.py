@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path
+from langgraph.store.base import PutOp, get_text_at_path
 
-from ... import Document, Hit
+from ... import Document
 from ...errors import InputError
 
 #: The metadata fields of a document: the value of its item, and its times as mapping.
@@ -130,17 +130,7 @@ def is_live_item(document: Document | None, now: datetime) -> bool:
     return isinstance(times, Mapping) and "created" in times and times.get("expires", never) > now.isoformat()
 
 
-def build_item(document: Document) -> Item:
-    """Return the LangGraph item that a document stores."""
-    return Item(**_build_item_fields(document))
-
-
-def build_search_item(document: Document, hit: Hit | None) -> SearchItem:
-    """Return the LangGraph item that a document stores, with the score of its best hit (None: no score)."""
-    return SearchItem(**_build_item_fields(document), score=None if hit is None else hit.score)
-
-
-def _build_item_fields(document: Document) -> dict[str, Any]:
+def build_item_fields(document: Document) -> dict[str, Any]:
     """Return the arguments of LangGraph's Item for the item that a document stores, by name."""
     namespace, key = split_key(document.key)
     times = document.meta[TIMES]

@@ -7,6 +7,7 @@ about 30 bytes for each community, and is built once for all states that read th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,18 +19,17 @@ from .community_building import NO_COMMUNITY
 from .community_rows import COMMUNITIES, FIRST_MEMBER_FIELD, LEVEL_FIELD, PARENT_FIELD, RATING_FIELD
 
 
+@dataclass(eq=False)
 class StoredTree:
     """The tree of communities as parallel arrays, with an element for each community: ``levels`` (0: the coarsest),
     ``parents`` (:data:`NO_COMMUNITY` for a root), ``ratings`` (multiplied by ten), and ``first_members``, the first
     member of each by name.
     """
 
-    def __init__(self, levels: IntArray, parents: IntArray, ratings: IntArray, first_members: IntArray) -> None:
-        """Store the arrays, which are indexed by community."""
-        self.levels = levels
-        self.parents = parents
-        self.ratings = ratings
-        self.first_members = first_members
+    levels: IntArray
+    parents: IntArray
+    ratings: IntArray
+    first_members: IntArray
 
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTree:
