@@ -126,10 +126,29 @@ PARAMETERS = click.option(
 
 
 def add_opening_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for opening or creating a store to a command."""
+    """Add the options for opening or creating a store to a command.
+
+    The command gets them as ``opening``, the arguments of :func:`open_command_store` by name.
+    """
+
+    @wraps(command)
+    def run(
+        *args: Any,
+        embedder: str | None,
+        settings: tuple[str, ...],
+        language: str | None,
+        stemmer: str | None,
+        lock_timeout: float,
+        **options: Any,
+    ) -> int:
+        """Run the command with the arguments that the options select."""
+        new_settings = parse_settings(settings, language, stemmer)
+        opening = {"embedder": embedder, "settings": new_settings, "lock_timeout": lock_timeout}
+        return command(*args, opening=opening, **options)
+
     for option in reversed(_OPENING_OPTIONS):  # in the help, the last added option comes first
-        command = option(command)
-    return command
+        run = option(run)
+    return run
 
 
 def _list_formats() -> list[str]:

@@ -10,6 +10,7 @@ import json
 import sys
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,7 +29,6 @@ from .command_options import (
     add_opening_options,
     convert_to_option_errors,
     open_command_store,
-    parse_settings,
     report_message,
     split_assignment,
 )
@@ -82,11 +82,7 @@ def ingest(
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     prune: bool,
-    embedder: str | None,
-    settings: tuple[str, ...],
-    language: str | None,
-    stemmer: str | None,
-    lock_timeout: float,
+    opening: dict[str, Any],
     quiet: bool,
     workers: int | None,
     engine: str,
@@ -104,7 +100,6 @@ def ingest(
     from .progress import ProgressLine
 
     reader_options = _parse_reader_options(options)
-    new_settings = parse_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("a path is empty; use . for the current folder", param_hint="PATH")
     with convert_to_option_errors():
@@ -118,9 +113,7 @@ def ingest(
         report_message(f"error: there is nothing to ingest, so no store was created at {store}")
         return FAILED
     with (
-        open_command_store(
-            store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
-        ) as opened_store,
+        open_command_store(store, create=True, **opening) as opened_store,
         DeferredInterrupts() as interrupts,
     ):
         progress_line = ProgressLine(sys.stderr, silent=quiet)
@@ -253,11 +246,7 @@ def watch(
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     no_prune: bool,
-    embedder: str | None,
-    settings: tuple[str, ...],
-    language: str | None,
-    stemmer: str | None,
-    lock_timeout: float,
+    opening: dict[str, Any],
     debounce: float,
     poll: float | None,
     options: tuple[str, ...],
@@ -271,7 +260,6 @@ def watch(
         if not folder.is_dir():
             raise click.BadParameter(f"{folder} is not a folder; specify an existing folder", param_hint="FOLDER")
     reader_options = _parse_reader_options(options)
-    new_settings = parse_settings(settings, language, stemmer)
     reported_failures: set[str] = set()  # the failures of the previous ingest
 
     def report_ingest(report: kvstore.IngestReport) -> None:
@@ -284,9 +272,7 @@ def watch(
         if report.added or report.changed or report.removed:
             report_message(str(report))
 
-    with open_command_store(
-        store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
-    ) as opened_store:
+    with open_command_store(store, create=True, **opening) as opened_store:
 
         def ingest_folders() -> kvstore.IngestReport:
             """Ingest the watched folders again; unchanged files are skipped."""

@@ -34,7 +34,6 @@ from .command_options import (
     merge_modes,
     open_command_store,
     parse_parameters,
-    parse_settings,
     report_message,
 )
 from .render import MODES
@@ -87,11 +86,7 @@ def shell(
     mode: str | None,
     readonly: bool,
     bail: bool,
-    embedder: str | None,
-    settings: tuple[str, ...],
-    language: str | None,
-    stemmer: str | None,
-    lock_timeout: float,
+    opening: dict[str, Any],
     no_warn: bool,
 ) -> int:
     """Run statements on STORE.
@@ -106,19 +101,11 @@ def shell(
         raise click.UsageError(f"Got unexpected extra argument ({words}). To run a statement: -c {quote(words)}")
     if store is None:
         return _run_in_memory()
-    new_settings = parse_settings(settings, language, stemmer)
     parameter_values = parse_parameters(parameters)
 
     def open_store() -> kvstore.Store:
         """Open the store with the options of the command."""
-        return open_command_store(
-            store,
-            create=not readonly,
-            readonly=readonly,
-            embedder=embedder,
-            settings=new_settings,
-            lock_timeout=lock_timeout,
-        )
+        return open_command_store(store, create=not readonly, readonly=readonly, **opening)
 
     if not commands and not files and sys.stdin.isatty():
         return _run_interactively(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
@@ -128,7 +115,9 @@ def shell(
         from .console import Bail, Console, ShellExit
 
     # Options for a new store create it immediately; without them, it is created when a statement stores data.
-    opens_at_once = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
+    opens_at_once = (
+        readonly or opening["embedder"] or opening["settings"] or _IN_MEMORY in click.get_current_context().meta
+    )
     is_new = not (store / "data.mdb").exists()
     opens_lazily = is_new and not opens_at_once
     with pause_collection():
