@@ -51,8 +51,8 @@ class Command:
     arguments: str
     description: str
     run: Callable[[Console, list[str]], None]
-    max_arguments: int | None = None
     argument_kind: str = ""
+    max_arguments: int | None = None
     is_raw: bool = False
 
     def get_argument_limits(self) -> tuple[int, int]:
@@ -408,29 +408,17 @@ _COMMAND_LIST = (
         "[COMMAND|STATEMENT]",
         "list the commands, describe one, or show the syntax of a statement",
         _print_help,
+        "command",
         max_arguments=9,
-        argument_kind="command",
     ),
     Command("quit", "", "leave the shell; also .exit and Ctrl-D", _quit),
     Command("exit", "", "leave the shell", _quit),
-    Command("open", "STORE [--readonly]", "close this store and open another", _open_store, argument_kind="path"),
+    Command("open", "STORE [--readonly]", "close this store and open another", _open_store, "path"),
     Command("tables", "", "list the tables that SELECT reads", _print_tables),
-    Command("schema", "[TABLE]", "show the columns of all tables, or of one", _print_schema, argument_kind="table"),
-    Command(
-        "describe",
-        "[TABLE]",
-        "list the tables, or the columns of one; also \\d",
-        _describe_tables,
-        argument_kind="table",
-    ),
+    Command("schema", "[TABLE]", "show the columns of all tables, or of one", _print_schema, "table"),
+    Command("describe", "[TABLE]", "list the tables, or the columns of one; also \\d", _describe_tables, "table"),
     Command("expanded", "[on|off]", "print one column per line; also \\x", _set_expanded),
-    Command(
-        "saved",
-        "[NAME]",
-        "list the saved statements, or run one; also \\n",
-        _run_saved_statement,
-        argument_kind="saved",
-    ),
+    Command("saved", "[NAME]", "list the saved statements, or run one; also \\n", _run_saved_statement, "saved"),
     Command(
         "save",
         "NAME [STATEMENT]",
@@ -438,32 +426,22 @@ _COMMAND_LIST = (
         _save_statement,
         is_raw=True,
     ),
-    Command("unsave", "NAME", "delete a saved statement; also \\nd", _delete_saved_statement, argument_kind="saved"),
-    Command(
-        "mode",
-        "[MODE]",
-        f"show or set the format of results: {', '.join(MODES)}",
-        _set_or_show_mode,
-        argument_kind="mode",
-    ),
-    Command("output", "[FILE]", "send results to a file, or to the terminal again", _set_output, argument_kind="path"),
-    Command("once", "FILE", "send the next result to a file", _set_output_once, argument_kind="path"),
-    Command("read", "FILE", "run the statements and commands of a file", _run_script, argument_kind="path"),
-    Command(
-        "import", "FILE [FORMAT]", "ingest a file or folder; the same as INGEST", _ingest_path, argument_kind="path"
-    ),
+    Command("unsave", "NAME", "delete a saved statement; also \\nd", _delete_saved_statement, "saved"),
+    Command("mode", "[MODE]", f"show or set the format of results: {', '.join(MODES)}", _set_or_show_mode, "mode"),
+    Command("output", "[FILE]", "send results to a file, or to the terminal again", _set_output, "path"),
+    Command("once", "FILE", "send the next result to a file", _set_output_once, "path"),
+    Command("read", "FILE", "run the statements and commands of a file", _run_script, "path"),
+    Command("import", "FILE [FORMAT]", "ingest a file or folder; the same as INGEST", _ingest_path, "path"),
     Command("dump", "", "print statements that re-create the documents, edges and aliases", _print_dump),
     Command(
         "edit",
         "[FILE]",
         "edit the last statement, or a file, in $EDITOR; press Enter to run it",
         _edit_statement,
-        argument_kind="path",
+        "path",
     ),
-    Command(
-        "timer", "[on|off]", "print how long each statement took; also \\timing", _set_timer, argument_kind="switch"
-    ),
-    Command("bail", "on|off", "stop a script at the first failure", _set_bail, argument_kind="switch"),
+    Command("timer", "[on|off]", "print how long each statement took; also \\timing", _set_timer, "switch"),
+    Command("bail", "on|off", "stop a script at the first failure", _set_bail, "switch"),
     Command(
         "pager",
         "[COMMAND|on|off]",
@@ -475,7 +453,7 @@ _COMMAND_LIST = (
         "parameter", "[NAME [VALUE]]", "show or set the value of :NAME in statements: a number or text", _set_parameter
     ),
     Command("watch", "[SECONDS [TIMES]]", "repeat the last statement until Ctrl-C", _repeat_statement),
-    Command("keys", "[emacs|vi]", "show or set the key bindings", _set_or_show_keys, argument_kind="keys"),
+    Command("keys", "[emacs|vi]", "show or set the key bindings", _set_or_show_keys, "keys"),
     Command("prompt", "[MAIN [CONTINUE]]", "set the prompts; \\d is replaced by the store's name", _set_prompt),
     Command("history", "[N]", "show the last N statements (default 20)", _print_history),
     Command("print", "[TEXT]...", "print text in the output", _print_arguments, max_arguments=1000),

@@ -18,7 +18,7 @@ from lark import Tree
 from ..arguments import format_value
 from ..registry.sql_table import SqlValue
 from ..sql.diagnosis import make_statement_error
-from ..sql.literals import Value, parse_word
+from ..sql.literals import Value
 from ..sql.tokens import unquote
 from . import statements
 from .parameters import Parameter, build_query
@@ -27,6 +27,8 @@ _STATEMENTS: dict[str, Callable[..., statements.Statement]] = {
     **{statement_class.rule: statement_class for statement_class in statements.Statement.__subclasses__()},
     "lookup": lambda *entities, **clauses: statements.Lookup(entities, **clauses),
 }
+#: The literals among the bare words that are values; any other word is a string.
+_WORD_VALUES = {"true": True, "false": False, "null": None}
 #: The maximum number of digits of a count, such as the count after LIMIT. Any such number fits into 64 bits.
 _MAX_COUNT_DIGITS = 18
 _COUNT_DESCRIPTION = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
@@ -159,7 +161,7 @@ class Builder:
         if terminal.type == "NUMBER":
             return self._parse_count(terminal) if tree.data == "count" else _parse_number(terminal, negative=bool(sign))
         if terminal.type == "NAME":
-            return parse_word(str(terminal)) if tree.data == "value" else str(terminal)
+            return _WORD_VALUES.get(terminal.lower(), str(terminal)) if tree.data == "value" else str(terminal)
         return unquote(terminal)
 
     def _parse_count(self, terminal: Terminal) -> int:

@@ -30,13 +30,11 @@ def show(context: StatementContext, statement: statements.Show) -> Cursor:
     """Execute SHOW: list tables, indexes, strategies, settings, statistics, or the tokens that models used (SPENT)."""
     match statement.subject:
         case "tables":
-            return _make_list_cursor(
-                ("name", "columns", "description"),
-                (
-                    (table.name, ", ".join(column.name for column in table.columns), table.description)
-                    for table in descriptions.list_tables()
-                ),
+            rows = (
+                (table.name, ", ".join(column.name for column in table.columns), table.description)
+                for table in descriptions.list_tables()
             )
+            return _make_list_cursor(("name", "columns", "description"), rows)
         case "indexes":
             return select(context, statements.Select("SELECT kind, state, built, stale, detail FROM indexes"))
         case "strategies":

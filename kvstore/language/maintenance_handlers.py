@@ -35,16 +35,9 @@ def check(context: StatementContext, statement: statements.Check) -> Cursor:
     """Execute CHECK, and return a row for each problem; with REPAIR, rebuild the derived data."""
     if statement.repair:
         return _repair(context)
-    problems = context.database.check()
-    message = f"{format_count(len(problems), 'problem')} found" if problems else "the store is sound"
-    return Cursor(
-        "CHECK",
-        ("problem",),
-        ((problem,) for problem in problems),
-        rowcount=len(problems),
-        message=message,
-        failed=bool(problems),
-    )
+    rows = [(problem,) for problem in context.database.check()]
+    message = f"{format_count(len(rows), 'problem')} found" if rows else "the store is sound"
+    return Cursor("CHECK", ("problem",), rows, rowcount=len(rows), message=message, failed=bool(rows))
 
 
 def _repair(context: StatementContext) -> Cursor:

@@ -15,7 +15,6 @@ from ..text.patterns import compile_lazily
 Value = str | int | float | bool | None
 
 _BARE_NAME_PATTERN = compile_lazily(r"[^\W\d]\w*")
-_WORD_VALUES = {"true": True, "false": False, "null": None}
 
 
 def format_literal(value: SqlValue) -> str:
@@ -47,8 +46,3 @@ def format_identifier(text: str) -> str:
 def quote_name(text: str) -> str:
     """Return ``text`` as an identifier in double quotes."""
     return '"' + text.replace('"', '""') + '"'
-
-
-def parse_word(word: str) -> Value:
-    """Return the value of a bare word: true, false and null are literals, and any other word is a string."""
-    return _WORD_VALUES.get(word.lower(), word)
