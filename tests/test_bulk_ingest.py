@@ -104,6 +104,16 @@ def test_workers_give_the_result_of_one_process(make_store: MakeStore, folder: P
     assert (again.unchanged, again.added, again.changed) == (141, 0, 0)
 
 
+def test_a_worker_that_the_system_does_not_start(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing program stands for every reason, such as a limit of processes or open files."""
+    with monkeypatch.context() as patches, pytest.raises(errors.EngineError, match=r"\(No such .*workers=0"):
+        patches.setattr(sys, "executable", "/nowhere/python")
+        store.ingest(folder, workers=2)
+    assert store.ingest(folder, workers=0).added > 0
+
+
 def replace_pdf_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Replace the reader of PDF in workers by code: they import it from a path before that of kvstore."""
     package = tmp_path / "instead"

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
+from ...errors import EngineError
 from ..sources import Source
 from ..transport import frame_message
 from ..worker import Job, Limits
@@ -41,9 +42,18 @@ class ProcessEngine(Engine):
         self.workers = workers
 
     def start(self, job: Job, limits: Limits) -> WorkerProcess:
-        """Start a worker process for a job, with its share of the processor cores and of the memory in ``limits``."""
+        """Start a worker process for a job, with its share of the processor cores and of the memory in ``limits``.
+
+        Raises EngineError if the system refuses, because of its limits, for example.
+        """
         num_threads = max(1, (os.cpu_count() or 1) // self.workers)
-        return WorkerProcess(job, num_threads, limits.get_memory_bytes(self.workers))
+        try:
+            return WorkerProcess(job, num_threads, limits.get_memory_bytes(self.workers))
+        except OSError as error:
+            raise EngineError(
+                f"a worker process cannot be started ({error.strerror}); ingest with workers=0 (on the command line: "
+                "--workers 0), or raise the limits of processes and open files (ulimit -u and -n)"
+            ) from error
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Return the workers whose pipes have data or are closed; wait up to ``seconds`` for the first."""
