@@ -243,7 +243,7 @@ PAIRS: list[tuple[type, str, Call]] = [
     (s.DropAlias, "DROP ALIAS 'Wage office'", lambda x: x.drop_alias("Wage office")),
     (s.DeleteDocument, "DELETE DOCUMENT 'pay'", lambda x: x.delete("pay")),
     (s.DeleteDocuments, "DELETE FROM documents WHERE key LIKE 'b%'", lambda x: x.delete_where("key LIKE ?", ("b%",))),
-    (s.Import, "IMPORT FROM '{folder}/{store}.jsonl'", lambda x: x.import_(f"{get_folder(x)}/{x.path.name}.jsonl")),
+    (s.ImportFile, "IMPORT FROM '{folder}/{store}.jsonl'", lambda x: x.import_(f"{get_folder(x)}/{x.path.name}.jsonl")),
     (s.Begin, make_transaction_statements("ROLLBACK"), make_transaction_call("rollback")),
     (s.Rollback, make_transaction_statements("ROLLBACK"), make_transaction_call("rollback")),
     (s.Commit, make_transaction_statements("COMMIT"), make_transaction_call("commit")),
