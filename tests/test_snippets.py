@@ -62,6 +62,13 @@ Open day 2026
 Stall with plants ......... Hettie
 Raffle .................... Marguerite
 """
+KENNELS = """\
+2. PRICES PER NIGHT
+      Dog, small (to 10 kg) ................ GBP 24.00
+      Dog, medium (10 to 25 kg) ............ GBP 28.50
+      Dog, large (over 25 kg) .............. GBP 33.00
+      Heat lamp (winter) ................... free of charge
+"""
 LOGBOOK = """\
 12/4 Brompton of Mrs Lund: new brake pads rear, gear cable replaced, 46 euros
 14/4 Gazelle of the post office: spoke broken, wheel trued, waiting for
@@ -207,6 +214,16 @@ STEPS = """\
             [("Open day 2026", "", "Stall with plants: Hettie"), ("Open day 2026", "", "Raffle: Marguerite")],
         ),
         (
+            KENNELS,
+            "text",
+            [
+                ("2. PRICES PER NIGHT", "", "Dog, small (to 10 kg): GBP 24.00"),
+                ("2. PRICES PER NIGHT", "", "Dog, medium (10 to 25 kg): GBP 28.50"),
+                ("2. PRICES PER NIGHT", "", "Dog, large (over 25 kg): GBP 33.00"),
+                ("2. PRICES PER NIGHT", "", "Heat lamp (winter): free of charge"),
+            ],
+        ),
+        (
             LOGBOOK,
             "text",
             [
@@ -307,6 +324,7 @@ STEPS = """\
         "attendance",
         "manual",
         "flyer",
+        "prices",
         "logbook",
         "steps",
         "lido",

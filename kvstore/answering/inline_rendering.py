@@ -29,7 +29,7 @@ _CONTAINER_END_PATTERN = compile_lazily(r"\n:{3,}[ \t]*$")
 #: The hyphen and line end inside a word that a formatter hyphenated.
 _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: The dots between two columns, unless a page number follows them.
-_LEADER_PATTERN = compile_lazily(r"(?<=\w)[ \t]*\.{4,}[ \t]*(?=\S)(?!\.|\d{1,4}[ \t]*$)", re.MULTILINE)
+_LEADER_PATTERN = compile_lazily(r"(?<=[\w)%])[ \t]*\.{4,}[ \t]*(?=\S)(?!\.|\d{1,4}[ \t]*$)", re.MULTILINE)
 #: Code in a line, formulas with commands of LaTeX, and a star outside both that is not emphasis: between two operands
 #: or digits ("25*388104"), or before a number.
 _CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")

@@ -178,7 +178,8 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
         return mark[-1] not in "\"'”’;" or not following[:1].islower()
     # The mark is a period, which can also belong to the word before it.
     text_after = text[match.end() : match.end() + _MAX_AFTER].lstrip()
-    if text_after[:1].islower():
+    is_leader = mark.startswith("....") and text[match.start() - 1 : match.start()].isspace()  # dots between columns
+    if is_leader or text_after[:1].islower():
         return False
     last_word = _LAST_WORD_PATTERN.search(text, max(0, match.start() - _MAX_BEFORE), match.start())
     word = last_word.group() if last_word else ""
