@@ -476,6 +476,35 @@ def test_the_entry_of_the_latest_year_answers_unless_the_question_has_a_year(
     assert answer in paragraphs[0], paragraphs
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (
+            "What is the rent with the slipway?",
+            "the rent is £210 a month for the boathouse, and £260 with the slipway.",
+        ),
+        ("How many keys does the tenant get?", "the tenant gets four keys."),
+        ("How old must a tenant be?", "a tenant is 18 or older."),
+        ("What does a lost key cost?", "A lost key costs £30."),
+    ],
+)
+def test_an_amendment_at_the_end_replaces_the_section_above(
+    reader: AnswerReader, tmp_path: Path, question: str, answer: str
+) -> None:
+    lease = (
+        "# Lease of the boathouse\n",
+        "## § 2 Rent\n\nThe tenant pays a rent of £180 a month for the boathouse, and £220 with the slipway.\n",
+        "## § 3 Keys\n\nThe tenant gets two keys. A lost key costs £30.\n",
+        "## § 4 Age\n\nA tenant is 21 or older.\n",
+        "## Amendment 1 of 15 June 2023\n\n- § 3: the tenant gets four keys.\n- § 4: a tenant is 18 or older.\n",
+        "## Amendment 2 of 1 March 2025\n\n"
+        "- § 2: the rent is £210 a month for the boathouse, and £260 with the slipway.\n",
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("lease", "\n".join(lease), format="markdown")
+        assert store.ask(question).text.partition(" [1]")[0].endswith(answer), store.ask(question).text
+
+
 def test_a_question_for_two_dates_is_answered_for_each(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         for month, amount in (("March", "1,370"), ("April", "1,275"), ("May", "1,190")):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -115,11 +116,15 @@ _DATED_ENTRY_PATTERN = compile_lazily(
     r"(?P<label>(?:[^\W\d_]\w* ){0,3}(?:[^\W\d_]\w*: )?)(?P<year>(?:19|20)\d\d)(?:[/–-]\d\d(?:\d\d)?)?"
     r"(?: \([^()]{1,20}\))?(?:: (?=\S)|; (?=[^;]*: ))"
 )
+#: The heading of changes to the sections above it, and the number of a section at the start of its heading or change:
+#: "§ 2 Fee", "§ 2: the fee is …", "In clause 4.1 …".
+_AMENDMENT_PATTERN = compile_lazily(r"(?i)\b(?:amend|addend|änderung|nachtrag|avenant|modifi|adenda|aditivo|wijziging)")
+_SECTION_NUMBER_PATTERN = compile_lazily(r"(?:[Ii]n )?(?:§|[^\W\d_]{3,10}\.?)? ?(\d{1,3}(?:\.\d{1,3})*[a-z]?)\b")
 #: Stands for the year of a title without one, and is greater than every year.
 _NO_YEAR = "9999"
 #: A year, or a word that asks for an older version, in English and in the languages of ``kvstore/text/questions``.
 _YEAR_OR_OLDER_PATTERN = compile_lazily(
-    rf"{_YEAR_PATTERN.pattern}|旧|以前|古い|\b(?:old|older|former|formerly|previous|previously|earlier|original|last"
+    rf"{_YEAR_PATTERN.pattern}|旧|以前|古い|\b(?:(?<!how )old|older|former(?:ly)?|previous(?:ly)?|earlier|original|last"
     r"|alte[nrs]?|früher\w*|ehemalig\w*|bisherig\w*|vorherig\w*|ancien\w*|précédent\w*|anterior\w*|antigu\w*|antig[ao]s?"
     r"|vecchi[oae]?|precedent[ei]|oude?|vorige|vroegere?|eerdere?|poprzedni\w*|star[yae]|starego|starej|dawn[yae]\w*"
     r"|стар[ыо]\w*|прежн\w*|предыдущ\w*|раньше|eski\w*|önceki\w*|gammal\w*|gamla|tidigare|förra|föregående"
@@ -314,6 +319,7 @@ class _SnippetFeatures:
         newer_versions = self._newer_versions.get(passage_index, [])
         newer_terms = chain.from_iterable(map(self._labeled_terms.__getitem__, newer_versions))
         newer_entries = self._newer_entries.get(position, [])
+        untitled_terms = terms - self._scorer.list_question_terms(passage.title or "")
         features = {
             "own_terms": self._scorer.compute_rarity_fraction(terms),
             "adjacent_terms": self._scorer.compute_rarity_fraction(adjacent_terms),
@@ -323,7 +329,7 @@ class _SnippetFeatures:
             "number_mismatch": self._number_mismatches[passage_index],
             "outdated": float(passage_index in self._newer_versions),
             "superseded": float(bool(terms) and any(map(terms.issubset, newer_terms))),
-            "former": float(any(terms <= self._snippet_terms[newer] for newer in newer_entries)),
+            "former": float(any(untitled_terms <= self._snippet_terms[newer] for newer in newer_entries)),
             "question": float(snippet.is_question),
             "document_start": float(index == 0 and passage.is_whole_document and not snippet.cell_text),
             "changelog": float(passage_index in self._changelogs),
@@ -383,11 +389,12 @@ def list_candidates(passages: Sequence[Passage], answer_type: AnswerType | None 
 def find_newer_entries(question: str, passages: Sequence[Passage]) -> dict[SnippetPosition, list[SnippetPosition]]:
     """Map the position of each entry of a table or section with an earlier year to those with the latest year.
 
-    An entry begins with its year, such as "2016: …" or "Year: 2023/24; Rent: …". The result is empty if the question
-    has a year or asks for an older version.
+    An entry begins with its year, such as "2016: …" or "Year: 2023/24; Rent: …". A text in a section is mapped to the
+    amendments of the section. The result is empty if the question has a year or asks for an older version.
     """
     if _YEAR_OR_OLDER_PATTERN.search(question):
         return {}
+    newer_entries = _find_amendments(passages)
     years_by_group: dict[tuple[str, str, str], dict[SnippetPosition, str]] = {}
     for passage_index, passage in enumerate(passages):
         for index, snippet in enumerate(passage.snippets):
@@ -396,11 +403,27 @@ def find_newer_entries(question: str, passages: Sequence[Passage]) -> dict[Snipp
                 column = entry["label"] if entry["label"].endswith(": ") else ""
                 years = years_by_group.setdefault((passage.document, snippet.heading, column), {})
                 years[SnippetPosition(passage_index, index)] = entry["year"]
-    newer_entries: dict[SnippetPosition, list[SnippetPosition]] = {}
     for years in years_by_group.values():
         latest = [position for position, year in years.items() if year == max(years.values())]
         newer_entries |= dict.fromkeys(years.keys() - set(latest), latest)
     return newer_entries
+
+
+def _find_amendments(passages: Sequence[Passage]) -> dict[SnippetPosition, list[SnippetPosition]]:
+    """Map the position of each text in a numbered section to those of the amendments of the section in its document.
+
+    An amendment is below a heading such as "Amendment 2", and begins with the number of the section.
+    """
+    texts: dict[tuple[str, str], list[SnippetPosition]] = defaultdict(list)
+    amendments: dict[tuple[str, str], list[SnippetPosition]] = defaultdict(list)
+    for passage_index, passage in enumerate(passages):
+        for index, snippet in enumerate(passage.snippets):
+            is_amendment = _AMENDMENT_PATTERN.search(f"{snippet.heading} {snippet.caption}") is not None
+            number = _SECTION_NUMBER_PATTERN.match(snippet.labeled_text if is_amendment else snippet.heading)
+            if number is not None:
+                positions = amendments if is_amendment else texts
+                positions[passage.document, number[1]].append(SnippetPosition(passage_index, index))
+    return {position: amendments[section] for section in texts.keys() & amendments for position in texts[section]}
 
 
 class ScoredPassages:
