@@ -505,6 +505,60 @@ def test_an_amendment_at_the_end_replaces_the_section_above(
         assert store.ask(question).text.partition(" [1]")[0].endswith(answer), store.ask(question).text
 
 
+@pytest.mark.parametrize(
+    ("question", "outcome"),
+    [
+        ("What is the Fenilox dose for goats?", "answered"),
+        ("What is the Fenilox dose for sheep?", "nearest"),
+        ("What is the Torvan dose for sheep?", "answered"),
+    ],
+)
+def test_a_row_below_the_heading_of_another_thing_does_not_answer(
+    reader: AnswerReader, tmp_path: Path, question: str, outcome: str
+) -> None:
+    tables = {"Goats": ("Fenilox | 4 mg/kg", "Torvan | 2 mg/kg"), "Sheep": ("Torvan | 9 mg/kg", "Mirola | 1 mg/kg")}
+    sections = (
+        f"## {animal}\n\n| Drug | Dose |\n| --- | --- |\n" + "".join(f"| {row} |\n" for row in rows)
+        for animal, rows in tables.items()
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("doses", "# Doses\n\n" + "\n".join(sections), format="markdown")
+        answer = store.ask(question)
+    assert answer.outcome == outcome, answer.text
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who managed to get the jammed lock gate moving again for the boat after the high water?", "Keeper Hobbs"),
+        ("When did the boat get to the closed lock after the long trip down the river?", "23:27"),
+    ],
+)
+def test_a_question_with_details_that_the_text_lacks_is_answered(
+    reader: AnswerReader, tmp_path: Path, question: str, answer: str
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put(
+            "log",
+            "Vale 11 reached the lock gate at 23:27 and moored below the weir. The skipper went ashore to ring the "
+            "keeper.\n\nThe gate was stuck since the flood. Keeper Hobbs opened it by hand.",
+        )
+        store.put("house", "The lounge is let to members for 60 euros a day. Fires are lit only by the warden.")
+        store.put("rules", "Nobody under 16 walks the dogs. Raw food is not accepted since the freezer broke in May.")
+        result = store.ask(question)
+    assert result.outcome == "answered" and answer in result.text, result.text
+
+
+def test_a_noun_that_only_another_document_has_lowers_the_confidence(reader: AnswerReader, tmp_path: Path) -> None:
+    confidences = []
+    for instrument in ("flute", "trumpet"):
+        with kvstore.open(tmp_path / instrument, settings={"language": "rules"}) as store:
+            store.put("prices", "Hiring an instrument costs £40 a term. The piano lesson costs £25. Tea is free.")
+            store.put("cupboard", f"The {instrument} is in the cupboard of the music room.")
+            confidences.append(store.ask("How much does it cost to hire a trumpet?").confidence)
+    assert confidences[1] < confidences[0] - 0.02, confidences
+
+
 def test_a_question_for_two_dates_is_answered_for_each(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         for month, amount in (("March", "1,370"), ("April", "1,275"), ("May", "1,190")):

@@ -35,6 +35,7 @@ from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
+from ..text.everyday_words import NOUN, get_part_of_speech
 from ..text.languages import detect_question_language, is_latin
 from ..text.name_words import CALENDAR_WORDS
 from ..text.normalize import fold_text
@@ -53,6 +54,7 @@ from ..text.words import (
     list_content_words,
     list_informative_words,
     list_search_words,
+    list_terms,
 )
 from .answer_types import FIXED_FORM_TYPES, detect_answer_type, find_missing_answer_type
 from .confidence_weights import (
@@ -90,8 +92,16 @@ _ROW_NUMBER_PATTERN = compile_lazily(r":\d+\Z")
 _FORMLESS_LOGIT = -4.0
 #: The amount added to the logit if the passages are about another thing than the question names by a number, a date or
 #: a name: no passage has "Haus 7", "section 7" or the year, or the first one has another weekday or lacks the person,
-#: or the document of the sentence that the answer reader chose has no word of the name.
+#: or the document of the sentence that the answer reader chose has no word of the name, or its section is another one.
 _OTHER_THING_LOGIT = -5.0
+#: The amount for each further term of a long question, because the answer reader lowers its logit for each detail that
+#: a sentence lacks. And the amount for each noun that other chunks have, but not the passage of the best sentence,
+#: which is often what the question asks for. With both, 11 more of 347 right answers about twelve folders are given,
+#: and 2 fewer of 243 near misses are answered.
+_EXTRA_TERM_LOGIT, _MIN_EXTRA_TERMS, _MAX_EXTRA_TERMS = 0.35, 4.5, 3
+_MISSING_NOUN_LOGIT, _MAX_MISSING_NOUNS = -0.2, 3
+#: Stems of nouns that only say what kind of answer a question asks for.
+_KIND_TERMS = frozenset("amount cost date day fee hour month name number peopl person phone price time year".split())
 #: The amount for a missing section in another language than English, in which no answer reader judges the passages.
 _MISSING_SECTION_LOGIT = -8.0
 #: The amount added to the logit if the first paragraph of an answer has the codes (*E05*) of a question that is not in
@@ -302,6 +312,11 @@ def estimate_confidence(
     if reader_result is not None and not reader_result.needs_several_passages:
         best = reader_result.passages[reader_result.best.position.passage_index]
         is_about_something_else |= _lacks_rare_name(best, question_terms, query.state)
+        is_about_something_else |= _is_in_other_section(reader_result, question_terms)
+        num_extra_terms = min(max(len(question_terms.rarities) - _MIN_EXTRA_TERMS, 0.0), _MAX_EXTRA_TERMS)
+        num_extra_terms *= not reader_result.best.is_contrary
+        nouns = _find_missing_nouns(query.question, reader_result, question_terms)
+        logit += _EXTRA_TERM_LOGIT * num_extra_terms + _MISSING_NOUN_LOGIT * min(len(nouns), _MAX_MISSING_NOUNS)
     if lacks_section and not is_english:
         logit += _MISSING_SECTION_LOGIT
     elif lacks_section or is_about_something_else:
@@ -355,6 +370,43 @@ def _lacks_rare_name(passage: Passage, question_terms: _QuestionTerms, state: St
         return name.text.isupper() and re.search(rf"\b{initials}", text) is not None
 
     return any(not (any(word in text for word in words) or has_initials(name)) for name, words in rare_names.items())
+
+
+def _find_missing_nouns(question: str, reader_result: ReaderResult, question_terms: _QuestionTerms) -> set[str]:
+    """Return the terms of the nouns in a question that chunks have, but not the passage of the reader's best sentence.
+
+    A word that no chunk has can be another word for what the passage says. Only the last sentence asks.
+    """
+    passage_index, index = reader_result.best.position
+    passage = reader_result.passages[passage_index]
+    labels = [passage.document, *passage.list_labels(index)]
+    text = " ".join([*labels, passage.heading, passage.text, reader_result.best.compared_text])
+    stem, max_rarity = question_terms.stem, question_terms.max_rarity
+    terms = {term for term, rarity in question_terms.rarities.items() if rarity <= max_rarity}  # those that chunks have
+    words = WORD_PATTERN.findall(question.rpartition(". ")[2])
+    nouns = {stem(word.lower()) for word in words if get_part_of_speech(word) in (NOUN, None)}
+    return (terms & nouns) - _KIND_TERMS - set(list_terms(text, stem))
+
+
+def _is_in_other_section(reader_result: ReaderResult, question_terms: _QuestionTerms) -> bool:
+    """True if the reader's best row is in a table below "Cats", and the question has the heading of a table on "Dogs".
+
+    Both tables are in one document and have the same first column. The question has no word of the first heading, and
+    the row no word of the second.
+    """
+    passages, (passage_index, index) = reader_result.passages, reader_result.best.position
+    passage, row = passages[passage_index], passages[passage_index].snippets[index]
+    own_text = " ".join([*passage.list_labels(index), row.labeled_text])
+    own_terms, heading_terms = (set(list_terms(text, question_terms.stem)) for text in (own_text, row.heading))
+    if row.kind != "table" or not heading_terms or heading_terms & question_terms.rarities.keys():
+        return False
+    column, _, _ = row.text.partition(": ")
+    related_passages = (other for other in passages if other.document == passage.document)
+    related_rows = chain.from_iterable(other.snippets for other in related_passages)
+    headings = {other.heading for other in related_rows if other.text.startswith(f"{column}: ")}
+    terms_of_headings = (list_terms(heading, question_terms.stem) for heading in headings)
+    missing_terms = question_terms.rarities.keys() - own_terms
+    return any(terms and missing_terms.issuperset(terms) for terms in terms_of_headings)
 
 
 def _find_missing_names(
