@@ -45,6 +45,8 @@ from .full_delta import iter_batches
 #: The number of documents searched for new names together; their texts are in memory at once.
 _MAX_BATCH_DOCUMENTS = 256
 _ABOVE_ALL_ADDRESSES = (1 << 64) - 1
+#: Addresses below it have the ranks of names in titles and headings, or of tree nodes.
+_FIRST_BODY_ADDRESS = addresses.make_address(addresses.MIN_BODY_RANK, 0)
 
 
 class _StoredChunk(NamedTuple):
@@ -118,10 +120,12 @@ class Linker:
         self._added_addresses: dict[int, RankedTargets] = {}
         self._removed_addresses: dict[int, RankedTargets] = {}
         self._keys: dict[int, str] = {}
-        #: The new documents; and by document, the older chunks that changed, and older chunks with other mentions.
+        #: The new documents; by document, the older chunks that changed, and older chunks with other mentions; and the
+        #: older documents with other names in their titles or headings.
         self._new_documents: dict[int, AddedDocument] = {}
         self._changed_chunks: dict[int, set[int]] = {}
         self._chunks_with_changed_mentions: dict[int, dict[int, AddedChunk]] = {}
+        self._documents_with_changed_headings: dict[int, DocumentRecord] = {}
         #: The records before and after the change of each document whose metadata alone changed.
         self._metadata_changes: list[tuple[DocumentRecord, DocumentRecord]] = []
         #: The removed names that each chunk mentioned.
@@ -156,10 +160,14 @@ class Linker:
 
         Must be called after the last change. With ``expect_more``, deltas with further new documents follow.
         """
-        # A document is reported with changed chunks or with changed mentions. If it has both, all are changed chunks.
-        for document in self._changed_chunks.keys() & self._chunks_with_changed_mentions.keys():
-            self._changed_chunks[document].update(self._chunks_with_changed_mentions.pop(document))
-        changed_chunks = set(chain(*self._changed_chunks.values(), *self._chunks_with_changed_mentions.values()))
+        # A document is reported with changed chunks, mentions or headings. If it has several, all are changed chunks.
+        mentions, headings = self._chunks_with_changed_mentions, self._documents_with_changed_headings
+        for document in headings.keys() & (self._changed_chunks.keys() | mentions.keys()):
+            self.mark_changed(document, headings.pop(document).chunk_ids())
+        for document in self._changed_chunks.keys() & mentions.keys():
+            self.mark_changed(document, mentions.pop(document))
+        headed_chunks = (record.chunk_ids() for record in headings.values())
+        changed_chunks = set(chain(*self._changed_chunks.values(), *mentions.values(), *headed_chunks))
         removed_mentions = {
             chunk: entities for chunk, entities in self._removed_names_by_chunk.items() if chunk not in changed_chunks
         }
@@ -167,9 +175,8 @@ class Linker:
             added=list(self._new_documents.values()),
             changed_metadata=self._metadata_changes,
             changed_chunks=self._changed_chunks,
-            changed_mentions={
-                document: list(chunks.values()) for document, chunks in self._chunks_with_changed_mentions.items()
-            },
+            changed_mentions={document: list(chunks.values()) for document, chunks in mentions.items()},
+            changed_headings=list(headings.values()),
             removed_mentions=removed_mentions,
             names_added=self._names_added,
             names_removed=self._names_removed,
@@ -271,23 +278,29 @@ class Linker:
         self._names_removed.update(removed_keys)
         # No tree has an unknown name, so each address is an abstract, a node in a document's tree of summaries.
         address_lists = self._filter.list_addresses_below(list(removed_keys.values()), _ABOVE_ALL_ADDRESSES)
-        abstract_ids = list({address & addresses.TARGET_MASK: None for address in chain.from_iterable(address_lists)})
+        all_addresses = list(chain.from_iterable(address_lists))
+        abstract_ids = list(dict.fromkeys(address & addresses.TARGET_MASK for address in all_addresses))
+        headed_ids = {address & addresses.TARGET_MASK for address in all_addresses if address < _FIRST_BODY_ADDRESS}
         abstracts = self._state.abstracts.get_many(abstract_ids)
-        self._unlink_from_headings(list(dict.fromkeys(abstract.document for abstract in abstracts)), removed_keys)
+        headed_documents = dict.fromkeys(
+            abstract.document for id, abstract in zip(abstract_ids, abstracts, strict=True) if id in headed_ids
+        )
+        self._unlink_from_headings(list(headed_documents), removed_keys)
         leaves = [abstract for abstract in abstracts if not abstract.level]
         self._unlink_from_chunks(leaves, removed_keys)
 
     def _unlink_from_headings(self, documents: Sequence[int], removed_keys: Mapping[int, str]) -> None:
         """Remove the mentions of the removed entities (the keys of ``removed_keys``) in the headings of documents.
 
-        The chunks of a document that had such a mention are marked as changed.
+        The headings of a document that had such a mention are marked as changed.
         """
         stored_mentions = self._mentions.get_heading_occurrences_many(documents)
+        document_records = self._state.documents.get_many(documents)
         for document, occurrences in zip(documents, stored_mentions, strict=True):
             remaining_occurrences = [occurrence for occurrence in occurrences if occurrence.entity not in removed_keys]
             if len(remaining_occurrences) < len(occurrences):
                 self._mentions.put_headings(document, remaining_occurrences)
-                self.mark_changed(document, self._state.documents.get(document).chunk_ids())
+                self._documents_with_changed_headings[document] = document_records[document]
 
     def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed_keys: Mapping[int, str]) -> None:
         """Remove the mentions of the removed entities (the keys of ``removed_keys``) in the chunks below ``leaves``.
@@ -316,7 +329,8 @@ class Linker:
         on. If the delta already has changed chunks of a document, these chunks are added to them instead.
         """
         for document, record in self._state.documents.get_many(chunks).items():
-            if document in self._changed_chunks or _has_markup(record.title):
+            is_reported = document in self._changed_chunks or document in self._documents_with_changed_headings
+            if is_reported or _has_markup(record.title):
                 self.mark_changed(document, chunks[document])
         ids = [chunk for document in chunks if document not in self._changed_chunks for chunk in chunks[document]]
         chunk_records = dict(zip(ids, self._state.chunks.get_many(ids), strict=True))
@@ -409,8 +423,10 @@ class Linker:
             headings = new_names.find_in_headings(records[document], sections_by_document[document], name_indexes)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_heading_occurrences(document), *headings])
-            if headings or (document_chunks and _has_markup(records[document].title)):
+            if document_chunks and (headings or _has_markup(records[document].title)):
                 self.mark_changed(document, records[document].chunk_ids())
+            elif headings:
+                self._documents_with_changed_headings[document] = records[document]
             elif document_chunks:
                 self._chunks_with_changed_mentions.setdefault(document, {}).update(
                     (added_chunk.id, added_chunk._replace(mentions=all_mentions[added_chunk.id]))

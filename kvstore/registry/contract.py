@@ -97,8 +97,9 @@ class Delta:
     - ``added``: the new documents. Their chunks are in none of the next fields with chunks.
     - ``changed_metadata``: the documents that changed only in metadata: their records before and after.
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
-    - ``changed_mentions``: by document, the chunks with changed mentions in the text and no other change. No document
-      is in both ``changed_chunks`` and ``changed_mentions``.
+    - ``changed_mentions``: by document, the chunks with changed mentions in the text and no other change.
+    - ``changed_headings``: the documents with other names in their titles or headings. Their chunks have the same
+      mentions in the text, except of ``names_removed``. No document is in two of these three fields.
     - ``removed_mentions``: by chunk, the entities that it no longer mentions. These chunks have no other change, and no
       remaining mention lies inside a removed one.
     - ``names_added`` and ``names_removed``: normal forms by entity.
@@ -112,6 +113,7 @@ class Delta:
     changed_metadata: Sequence[tuple[DocumentRecord, DocumentRecord]] = ()
     changed_chunks: Mapping[int, Set[int]] = field(default_factory=dict)
     changed_mentions: Mapping[int, Sequence[AddedChunk]] = field(default_factory=dict)
+    changed_headings: Sequence[DocumentRecord] = ()
     removed_mentions: Mapping[int, Set[int]] = field(default_factory=dict)
     names_added: Mapping[int, str] = field(default_factory=dict)
     names_removed: Mapping[int, str] = field(default_factory=dict)

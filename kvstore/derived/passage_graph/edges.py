@@ -36,7 +36,8 @@ TITLE_PART = 0x0200
 HEADING_WHOLE = 0x0400
 HEADING_PART = 0x0800
 TRIPLE = 0x1000  # an imported triple of the document mentions it
-#: Mention bits that do not follow from the text of a chunk alone.
+#: Mention bits that follow from the text of a chunk alone, and the others.
+COUNT_BITS = CAPITALIZED | INSIDE | LOWER
 CONTEXT_BITS = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
 #: The number of bits, and of their different values.
 NUM_MENTION_BITS = 13

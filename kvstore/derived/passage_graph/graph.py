@@ -31,6 +31,7 @@ from .edges import (
     CHUNK_EDGE_MENTION_MASK,
     CHUNK_EDGE_SHIFT,
     CONTEXT_BITS,
+    COUNT_BITS,
     INFORMATIVE_SHIFT,
     LINKED_FLAG,
     NO_CHUNK_LIMIT,
@@ -265,6 +266,14 @@ class GraphWriter(ViewWriter, PassageGraph):
         title, a heading or a triple are kept. ``removed_entities`` are no longer in any row.
         """
         self._change_chunks(((chunk, row, removed_entities) for chunk, row in counts.items()), CONTEXT_BITS)
+
+    def put_headings(self, flags: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
+        """Replace the mention bits for names in titles, headings and triples in the rows of chunks.
+
+        ``flags`` has these bits by chunk and entity. The counts of mentions are kept. ``removed_entities`` are no
+        longer in any row.
+        """
+        self._change_chunks(((chunk, row, removed_entities) for chunk, row in flags.items()), COUNT_BITS)
 
     def _change_chunks(self, changes: Iterable[tuple[int, EdgeRow, Set[int]]], kept_bits: int) -> None:
         """Write new rows of some chunks, and collect the changes for the rows of their entities.

@@ -118,10 +118,10 @@ class RestrictedPassageGraph(PassageGraph):
         An entity can be repeated.
         """
         chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
-        for document in dict.fromkeys(chunk.document for chunk in chunks):
-            for pair in list_triple_pairs(self._state.unrestricted, document):
-                if entity in pair:
-                    yield from pair
+        pairs_by_document = list_triple_pairs(self._state.unrestricted, (chunk.document for chunk in chunks))
+        for pair in chain.from_iterable(pairs_by_document.values()):
+            if entity in pair:
+                yield from pair
 
 
 def _shrink_bounds(bounds: npt.NDArray[np.int64], is_retained: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

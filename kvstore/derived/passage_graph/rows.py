@@ -51,9 +51,10 @@ def find_title_pair(title: str, max_words: int) -> tuple[str, str] | None:
     return keys[0], keys[1]
 
 
-def list_triple_pairs(state: State, document: int) -> list[EntityPair]:
-    """Return the distinct pairs of entities that triples of a document connect."""
-    return find_entity_pairs(Triples(state.lmdb).get(document), state.filter)
+def list_triple_pairs(state: State, documents: Iterable[int]) -> dict[int, list[EntityPair]]:
+    """Return the distinct pairs of entities that triples of each document connect, for the documents with triples."""
+    triples_by_document = Triples(state.lmdb).get_many(documents)
+    return {document: find_entity_pairs(triples, state.filter) for document, triples in triples_by_document.items()}
 
 
 class DocumentRows:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 
 from ...registry.contract import AddedChunk, Delta, DumpRow, LmdbTable, load_added_chunks
 from ...storage.view import WriteView
@@ -48,8 +49,9 @@ class GraphMaintainer:
         """Write the changes of edges, links and degrees (chunk counts of entities) that follow from ``delta``.
 
         It has new documents, and changes of stored chunks: the entities that a chunk no longer mentions
-        (``removed_mentions``), all other changes of mentions (``changed_mentions``), and chunks whose facts or headings
-        changed (``changed_chunks``). Removals, which :meth:`remove_document` collected, are written too.
+        (``removed_mentions``), all other changes of mentions (``changed_mentions``), of names in titles and headings
+        (``changed_headings``), and chunks with several changes or other facts (``changed_chunks``). Removals, which
+        :meth:`remove_document` collected, are written too.
         """
         if delta.removed_mentions:
             self._graph.remove_entities(delta.removed_mentions)
@@ -57,40 +59,67 @@ class GraphMaintainer:
         self._removed_chunks.clear()
         for link, change in delta.links.items():
             self._graph.change_link(*link, change)
+        whole_documents = [*(added_document.record for added_document in delta.added), *delta.changed_headings]
+        changed_ids = chain(delta.changed_chunks, delta.changed_mentions, (record.id for record in whole_documents))
+        pairs_by_document = list_triple_pairs(self._state, changed_ids)
         rows: dict[int, EdgeRow] = {}
         for added_document in delta.added:
             self._change_title_link(added_document.record, 1)
-            pairs = list_triple_pairs(self._state, added_document.record.id)
+            pairs = pairs_by_document.get(added_document.record.id, [])
             rows |= self._build_rows(added_document.record, added_document.sections, added_document.chunks, pairs)
         for document in sorted(delta.changed_chunks):
             loaded_chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
-            pairs = list_triple_pairs(self._state, document)
-            rows |= self._build_rows_of_stored_document(document, loaded_chunks, pairs)
+            rows |= self._build_rows_of_stored_document(document, loaded_chunks, pairs_by_document.get(document, []))
+        self._put_changed_mentions(delta, pairs_by_document, rows)
+        self._put_changed_headings(delta, pairs_by_document, rows)
         self._graph.put_chunks(rows)
-        self._put_changed_mentions(delta)
         self._graph.flush(expect_more=delta.expect_more)
 
-    def _put_changed_mentions(self, delta: Delta) -> None:
+    def _put_changed_mentions(
+        self, delta: Delta, pairs_by_document: Mapping[int, list[EntityPair]], rows: dict[int, EdgeRow]
+    ) -> None:
         """Write how the chunks in ``delta.changed_mentions`` now mention their entities; only their mentions changed.
 
-        If triples of a document connect entities, the rows of its chunks are built again: which chunks mention a
-        triple depends on the mentions in all chunks of the document.
+        If triples of a document connect entities (``pairs_by_document``), the rows of its chunks are built again, and
+        added to ``rows``: which chunks mention a triple depends on the mentions in all chunks of the document.
         """
-        rows: dict[int, EdgeRow] = {}
         mention_counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.changed_mentions):
             chunks = delta.changed_mentions[document]
-            pairs = list_triple_pairs(self._state, document)
-            if pairs:
-                rows |= self._build_rows_of_stored_document(document, chunks, pairs)
+            if document in pairs_by_document:
+                rows |= self._build_rows_of_stored_document(document, chunks, pairs_by_document[document])
             else:
                 mention_counts |= {chunk.id: encode_mention_counts(chunk) for chunk in chunks}
             if len(mention_counts) >= CHUNKS_PER_BATCH:
                 self._graph.put_mentions(mention_counts, delta.names_removed.keys())
                 mention_counts = {}
-        self._graph.put_chunks(rows)
         if mention_counts:
             self._graph.put_mentions(mention_counts, delta.names_removed.keys())
+
+    def _put_changed_headings(
+        self, delta: Delta, pairs_by_document: Mapping[int, list[EntityPair]], rows: dict[int, EdgeRow]
+    ) -> None:
+        """Write the names in the titles and headings of ``delta.changed_headings`` to the rows of the chunks below.
+
+        The rows of a document with triples (``pairs_by_document``) are built again, as above.
+        """
+        heading_flags: dict[int, EdgeRow] = {}
+        sections_by_document = self._state.documents.get_sections_many(record.id for record in delta.changed_headings)
+        for record in delta.changed_headings:
+            chunks, sections = list(record.chunk_ids()), sections_by_document[record.id]
+            if record.id in pairs_by_document:
+                loaded_chunks = load_added_chunks(self._state, record.id, chunks)
+                rows |= self._build_rows(record, sections, loaded_chunks, pairs_by_document[record.id])
+                continue
+            chunk_sections = [chunk.section for chunk in self._state.chunks.get_many(chunks)] if sections else None
+            # Without texts and mentions, the rows have only the names in the title and headings.
+            headed_chunks = [
+                AddedChunk(chunk, b"", section, [])
+                for chunk, section in zip(chunks, chunk_sections or repeat(-1), strict=False)
+            ]
+            heading_flags |= self._build_rows(record, sections, headed_chunks, [])
+        if heading_flags:
+            self._graph.put_headings(heading_flags, delta.names_removed.keys())
 
     def _build_rows_of_stored_document(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]

@@ -134,25 +134,37 @@ class Triples(ViewReader):
         A triple that is both imported and written by a model counts as imported. The result is empty if there are none.
         Raises CorruptionError if a record is damaged.
         """
-        key = records.encode_u64(document)
-        imported_value = self._view.get(tables.TRIPLES, key)
-        written_value = self._view.get(tables.WRITTEN_TRIPLES, key)
-        if imported_value is None and written_value is None:
-            return DocumentTriples()
-        entity_names, rows = ([], []) if imported_value is None else records.unpack(imported_value, tables.TRIPLES, key)
-        triples = dict.fromkeys(Triple(*row) for row in rows)
-        if written_value is None:
-            return DocumentTriples(tuple(entity_names), tuple(triples))
-        # The first element of the record is a list of passages. A passage is its digest, the model, and the texts that
-        # the model wrote: triples with tabs between their parts.
-        passages = records.unpack(written_value, tables.WRITTEN_TRIPLES, key)[0]
-        models: dict[Triple, str] = {}
-        for _, model, passage_texts in passages:
-            written_triples = (Triple(*text.split("\t")) for text in passage_texts)
-            models.update((triple, model) for triple in written_triples if triple not in triples)
-        return DocumentTriples(tuple(entity_names), (*triples, *models), models)
+        return self.get_many([document]).get(document, DocumentTriples())
+
+    def get_many(self, documents: Iterable[int]) -> dict[int, DocumentTriples]:
+        """Return the triples and names of the documents that have any, as :meth:`get` does, by document."""
+        keys = {records.encode_u64(document): document for document in documents}
+        imported_values, written_values = (
+            self._view.get_many(table, list(keys)) for table in (tables.TRIPLES, tables.WRITTEN_TRIPLES)
+        )
+        return {
+            keys[key]: _decode_triples(key, imported_value, written_value)
+            for key, imported_value, written_value in zip(keys, imported_values, written_values, strict=True)
+            if imported_value is not None or written_value is not None
+        }
 
     def list_documents(self) -> list[int]:
         """Return the ids of the documents that have triples or imported names, ascending."""
         keys = {key for table in (tables.TRIPLES, tables.WRITTEN_TRIPLES) for key, _ in self._view.scan(table)}
         return [records.U64.unpack(key)[0] for key in sorted(map(bytes, keys))]
+
+
+def _decode_triples(key: bytes, imported_value: memoryview | None, written_value: memoryview | None) -> DocumentTriples:
+    """Decode the stored imported triples and names, and the triples written by a model, of one document."""
+    entity_names, rows = ([], []) if imported_value is None else records.unpack(imported_value, tables.TRIPLES, key)
+    triples = dict.fromkeys(Triple(*row) for row in rows)
+    if written_value is None:
+        return DocumentTriples(tuple(entity_names), tuple(triples))
+    # The first element of the record is a list of passages. A passage is its digest, the model, and the texts that
+    # the model wrote: triples with tabs between their parts.
+    passages = records.unpack(written_value, tables.WRITTEN_TRIPLES, key)[0]
+    models: dict[Triple, str] = {}
+    for _, model, passage_texts in passages:
+        written_triples = (Triple(*text.split("\t")) for text in passage_texts)
+        models.update((triple, model) for triple in written_triples if triple not in triples)
+    return DocumentTriples(tuple(entity_names), (*triples, *models), models)
