@@ -234,13 +234,14 @@ cdef int _write_blocks(
 
 cdef size_t _count_below(numbers, uint64_t limit) except? 0:
     """Return how many of some ascending numbers are below a limit."""
-    cdef size_t count = 0
-    cdef uint64_t number
-    for number in numbers:
-        if number >= limit:
-            break
-        count += 1
-    return count
+    cdef size_t low = 0, high = len(numbers), middle
+    while low < high:
+        middle = (low + high) // 2
+        if <uint64_t> numbers[middle] < limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 #: The end of an edge, and the edge as that end's row has it.

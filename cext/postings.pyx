@@ -315,7 +315,8 @@ cdef class PostingChanges:
         cdef Py_ssize_t size = -1
         cdef bint unchanged = False
         cdef vector[uint64_t]* removals = &self._removed_chunks[slot]
-        sort(removals.begin(), removals.end())
+        if not self._counts[slot].is_known:  # the first of the blocks
+            sort(removals.begin(), removals.end())
         old.clear()
         if block is not None:
             key, value = block

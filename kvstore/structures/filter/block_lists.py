@@ -114,74 +114,57 @@ class BlockLists:
         totals = dict.fromkeys(changes, ChangeCounts(0, 0))
         pending_changes = {entity: change for entity, change in changes.items() if any(change)}
         new_blocks: dict[bytes, bytes | None] = {}
+        small_blocks: list[dict[int, tuple[bytes, int]]] = []
         while pending_changes:
             # Work from the end: one block of each list takes all changes at or above its first number. The others are
             # left for earlier blocks.
-            blocks = self._find_blocks_to_change(view, pending_changes, new_blocks)
-            block_changes: dict[bytes, bytes | None] = {}
-            outcome = self._change_blocks(pending_changes, blocks, _MIN_BLOCK, block_changes)
+            ranges = locate_last_blocks(pending_changes)
+            blocks = view.get_last_many(self._table, ranges)
+            if None in blocks:  # a number below all blocks belongs to the first one
+                if new_blocks:  # which can be new
+                    self._write_blocks(new_blocks, small_blocks)
+                    blocks = view.get_last_many(self._table, ranges)
+                blocks = [
+                    next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
+                    if block is None
+                    else block
+                    for entity, block in zip(pending_changes, blocks, strict=True)
+                ]
+            outcome = self._change_blocks(pending_changes, blocks, _MIN_BLOCK, new_blocks)
             for entity, (num_removed, num_new) in zip(pending_changes, outcome.counts, strict=True):
                 totals[entity] = ChangeCounts(
                     totals[entity].num_removed + num_removed, totals[entity].num_new + num_new
                 )
-            if outcome.small_blocks:
-                view.change_many(self._table, new_blocks)  # which can contain the next block
-                new_blocks.clear()
-            for entity, (key, size) in outcome.small_blocks.items():
-                self._merge_with_next_block(view, entity, key, size, block_changes)
-            new_blocks |= block_changes  # written together, because each write makes the next search slower
+            small_blocks.append(outcome.small_blocks)
             pending_changes = outcome.remaining
-        view.change_many(self._table, new_blocks)
+        self._write_blocks(new_blocks, small_blocks)
         return totals
 
-    def _find_blocks_to_change(
-        self,
-        view: WriteView,
-        changes: dict[int, tuple[Sequence[int], Sequence[int]]],
-        new_blocks: dict[bytes, bytes | None],
-    ) -> list[Record | None]:
-        """Return for each entity the stored block that its largest changed number belongs to; None for an empty list.
-
-        A number below all blocks belongs to the first. ``new_blocks`` are not written yet; if they can contain a first
-        block, they are written and cleared.
-        """
-        ranges = locate_last_blocks(changes)
-        blocks = view.get_last_many(self._table, ranges)
-        if None not in blocks:
-            return blocks
-        if new_blocks:
-            view.change_many(self._table, new_blocks)
-            new_blocks.clear()
-            blocks = view.get_last_many(self._table, ranges)
-        return [
-            next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
-            if block is None
-            else block
-            for entity, block in zip(changes, blocks, strict=True)
-        ]
-
-    def _merge_with_next_block(
-        self, view: View, entity: int, key: bytes, num_numbers: int, block_changes: dict[bytes, bytes | None]
+    def _write_blocks(
+        self, new_blocks: dict[bytes, bytes | None], small_blocks: list[dict[int, tuple[bytes, int]]]
     ) -> None:
-        """Merge a small block with the next block of the same entity if both together are small enough.
+        """Write new blocks, and merge small ones of them with the next block of the same entity; empty both arguments.
 
-        ``key`` is the key of the small block, ``num_numbers`` its number of numbers, and ``block_changes[key]`` its new
-        value. The merged block replaces it there, and the next block is removed.
+        They are written together, because each write makes the next search slower. ``small_blocks`` are in order of
+        the changes, the last block of an entity first. Both blocks together must be small enough to be merged.
         """
-        next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
-        if next_block is None:
-            return
-        next_key, next_value = next_block
-        next_numbers = _decode(self._table, next_key, next_value).tolist()
-        if num_numbers + len(next_numbers) <= _MAX_MERGED_BLOCK:
-            # Add all numbers of the next block to the small one.
-            self._change_blocks(
-                {entity: ((), next_numbers)},
-                [(key, memoryview(block_changes[key] or b""))],
-                min_block=0,
-                block_changes=block_changes,
-            )
-            block_changes[next_key] = None
+        view = cast(WriteView, self.view)
+        view.change_many(self._table, new_blocks)
+        for blocks in small_blocks:
+            merged_blocks: dict[bytes, bytes | None] = {}
+            for entity, (key, num_numbers) in blocks.items():
+                next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
+                if next_block is None:
+                    continue
+                next_key, next_value = next_block
+                next_numbers = _decode(self._table, next_key, next_value).tolist()
+                if num_numbers + len(next_numbers) <= _MAX_MERGED_BLOCK:
+                    small_block = key, memoryview(new_blocks[key] or b"")
+                    self._change_blocks({entity: ((), next_numbers)}, [small_block], 0, merged_blocks)
+                    merged_blocks[next_key] = None
+            view.change_many(self._table, merged_blocks)
+        new_blocks.clear()
+        small_blocks.clear()
 
     def take(self, entity: int) -> bytes:
         """Remove the whole list of an entity, and return its numbers, such as addresses, as little-endian u64 bytes."""
