@@ -311,20 +311,21 @@ cdef inline size_t _find_start(const vector[Mention]& mentions, int64_t start) n
     return low
 
 
-def collect_groups(chunks not None, list rows not None, uint64_t group_size, tuple ranks not None) -> dict:
-    """Return for each entity in stored rows of mentions the groups of chunks that mention it, as (group, rank) pairs.
+def collect_groups(chunks not None, list rows not None, uint64_t group_size, tuple addends not None) -> dict:
+    """Return for each entity in stored rows of mentions the groups of chunks that mention it, as numbers.
 
     ``rows`` has the row of each of ``chunks``, None for a missing row. A chunk belongs to the group with its number
-    divided by ``group_size``. ``ranks`` has the rank for each number of mentions, from 0; its last one is also the rank
-    for more. Raises ValueError for a damaged or invalid row.
+    divided by ``group_size``. ``addends`` has the number that is added to a group for each number of mentions, from 0;
+    its last one is also that for more. Raises ValueError for a damaged or invalid row.
     """
     cdef vector[Mention] mentions
     cdef vector[pair[int64_t, uint64_t]] groups
     cdef uint64_t chunk
     cdef size_t index, first
-    cdef size_t max_count = len(ranks) - 1
-    if not group_size or not ranks:
-        raise ValueError("a group has at least one chunk, and there is at least one rank")
+    cdef vector[uint64_t] group_addends = addends
+    cdef size_t max_count = len(addends) - 1
+    if not group_size or not addends:
+        raise ValueError("a group has at least one chunk, and there is at least one addend")
     for chunk, value in zip(chunks, rows, strict=True):
         if value is not None:
             _read_row(value, mentions)
@@ -332,13 +333,13 @@ def collect_groups(chunks not None, list rows not None, uint64_t group_size, tup
                 groups.push_back(pair[int64_t, uint64_t](mentions[index].second.second, chunk // group_size))
     sort(groups.begin(), groups.end())
     results: dict = {}
-    targets: list = []
+    numbers: list = []
     first = 0
     for index in range(groups.size()):
         if index + 1 < groups.size() and groups[index + 1] == groups[index]:
             continue
         if not first or groups[first - 1].first != groups[index].first:
-            targets = results[groups[index].first] = []
-        targets.append((groups[index].second, ranks[min(index + 1 - first, max_count)]))
+            numbers = results[groups[index].first] = []
+        numbers.append(groups[index].second + group_addends[min(index + 1 - first, max_count)])
         first = index + 1
     return results

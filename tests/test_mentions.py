@@ -19,7 +19,7 @@ from kvstore.structures.names.mentions import (
     Mentions,
     MentionWriter,
     Occurrence,
-    collect_mentioning_abstracts,
+    collect_addresses,
 )
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
@@ -102,8 +102,8 @@ def test_entities_are_removed_from_stored_and_pending_chunks(
         writer.put_headings(1, map(HeadingOccurrence._make, headings))
         if is_flushed:
             writer.flush()
-        collected = writer.collect_abstracts(range(1, 14), [1, 2])
-        expected = collect_mentioning_abstracts(chunks, writer.get_heading_occurrences(1))
+        collected = writer.collect_addresses(range(1, 14), [1, 2])
+        expected = collect_addresses(chunks, writer.get_heading_occurrences(1))
         assert {entity: sorted(targets) for entity, targets in collected.items()} == {
             entity: sorted(targets) for entity, targets in expected.items()
         }
@@ -136,7 +136,7 @@ def test_damaged_mentions_are_reported(environment: Environment) -> None:
         with environment.snapshot() as snapshot:
             for read in (
                 lambda mentions: mentions.get_outermost_in_chunks([1]),
-                lambda mentions: mentions.collect_abstracts([1], []),
+                lambda mentions: mentions.collect_addresses([1], []),
             ):
                 with pytest.raises(CorruptionError, match="table mentions"):
                     read(Mentions(snapshot))

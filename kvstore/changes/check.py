@@ -37,7 +37,7 @@ from ..structures.names.entities import ENTITIES_PER_BLOCK, EntityRecord
 from ..structures.names.mentions import (
     HeadingOccurrence,
     Occurrence,
-    collect_mentioning_abstracts,
+    collect_addresses,
     find_mentions,
     iter_headed_abstracts,
 )
@@ -217,8 +217,8 @@ class _Checker:
         yield from self._check_chunks(record, text, sections, occurrences_by_chunk, stem)
         heading_occurrences = state.mentions.get_heading_occurrences(record.id)
         yield from self._check_headings(record, sections, heading_occurrences)
-        for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
-            for address in addresses.list_best_addresses(targets):
+        for entity, entity_addresses in collect_addresses(occurrences_by_chunk, heading_occurrences).items():
+            for address in addresses.list_best_addresses(entity_addresses):
                 self._address_checksums.add(entity, (address,))
         yield from self._check_abstracts(record, sections)
         for introduction in state.entities.get_introductions(record.id):

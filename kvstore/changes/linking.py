@@ -29,8 +29,7 @@ from ..structures.names.mentions import (
     HeadingOccurrence,
     MentionWriter,
     Occurrence,
-    RankedTargets,
-    collect_mentioning_abstracts,
+    collect_addresses,
     iter_headed_abstracts,
 )
 from ..structures.state import State
@@ -117,8 +116,8 @@ class Linker:
         self._fingerprints = fingerprints
         self._max_name_words = state.settings.name_words
         #: By entity, the addresses (places that mention it) to add and to remove; and its normal form.
-        self._added_addresses: dict[int, RankedTargets] = {}
-        self._removed_addresses: dict[int, RankedTargets] = {}
+        self._added_addresses: dict[int, list[int]] = {}
+        self._removed_addresses: dict[int, list[int]] = {}
         self._keys: dict[int, str] = {}
         #: The new documents; by document, the older chunks that changed, and older chunks with other mentions; and the
         #: older documents with other names in their titles or headings.
@@ -142,18 +141,18 @@ class Linker:
         An address is a text or tree node with a rank, which says how well it fits the entity. Of several addresses with
         the same text, only the best is written.
         """
-        for targets_by_entity, update_filter in (
+        for addresses_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_address_lists),
             (self._added_addresses, self._filter.add_address_lists),
         ):
-            self._load_missing_keys(targets_by_entity)
-            entities = sorted(targets_by_entity, key=self._keys.__getitem__)
+            self._load_missing_keys(addresses_by_entity)
+            entities = sorted(addresses_by_entity, key=self._keys.__getitem__)
             if entities:
-                target_lists = map(targets_by_entity.__getitem__, entities)
+                address_lists = map(addresses_by_entity.__getitem__, entities)
                 update_filter(
-                    list(map(self._keys.__getitem__, entities)), list(map(addresses.list_best_addresses, target_lists))
+                    list(map(self._keys.__getitem__, entities)), list(map(addresses.list_best_addresses, address_lists))
                 )
-            targets_by_entity.clear()
+            addresses_by_entity.clear()
 
     def build_delta(self, *, expect_more: bool) -> Delta:
         """Return the collected changes as a delta, from which derived structures such as the graph are updated.
@@ -200,12 +199,12 @@ class Linker:
     def add_node_addresses(self, nodes: NodeEntityPairs) -> None:
         """Collect addresses at tree nodes, which :meth:`flush` adds; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
-            self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
+            self._added_addresses.setdefault(entity, []).append(addresses.make_address(addresses.NODE_RANK, node))
 
     def remove_node_addresses(self, nodes: NodeEntityPairs) -> None:
         """Collect addresses at tree nodes, which :meth:`flush` removes; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
-            self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
+            self._removed_addresses.setdefault(entity, []).append(addresses.make_address(addresses.NODE_RANK, node))
 
     def link_document(
         self,
@@ -237,8 +236,8 @@ class Linker:
         self._fingerprints.add(record.id, folded_headings, texts)
         if heading_occurrences:
             self._mentions.put_headings(record.id, heading_occurrences)
-        for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
-            self._added_addresses.setdefault(entity, []).extend(targets)
+        for entity, new_addresses in collect_addresses(occurrences_by_chunk, heading_occurrences).items():
+            self._added_addresses.setdefault(entity, []).extend(new_addresses)
 
     def _find_in_new_headings(
         self, record: DocumentRecord, sections: list[Section]
@@ -262,10 +261,10 @@ class Linker:
         """
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        addresses_by_entity = self._mentions.collect_abstracts(chunks, ids)
+        addresses_by_entity = self._mentions.collect_addresses(chunks, ids)
         self._load_missing_keys(addresses_by_entity)
-        for entity, targets in addresses_by_entity.items():
-            self._removed_addresses.setdefault(entity, []).extend(targets)
+        for entity, removed_addresses in addresses_by_entity.items():
+            self._removed_addresses.setdefault(entity, []).extend(removed_addresses)
         for document in ids:
             self._changed_chunks.pop(document, None)
         self._mentions.remove(chunks, ids)
@@ -432,9 +431,11 @@ class Linker:
                     (added_chunk.id, added_chunk._replace(mentions=all_mentions[added_chunk.id]))
                     for added_chunk in document_chunks
                 )
+            else:
+                continue
             new_mentions = {added_chunk.id: added_chunk.mentions for added_chunk in document_chunks}
-            for entity, targets in collect_mentioning_abstracts(new_mentions, headings).items():
-                self._added_addresses.setdefault(entity, []).extend(targets)
+            for entity, new_addresses in collect_addresses(new_mentions, headings).items():
+                self._added_addresses.setdefault(entity, []).extend(new_addresses)
 
     def _put_new_mentions(self, chunks: Sequence[AddedChunk]) -> dict[int, list[Occurrence]]:
         """Add the mentions of new names in ``chunks`` to the stored mentions; return all mentions by chunk id."""

@@ -126,8 +126,7 @@ class BatchedChanges:
         """Add the deletion of the documents with these keys to the batch, and return how many of them existed."""
         existing_keys = {key for key in keys if self.pending.documents.get(key) is not None}
         nonpending_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
-        for stored_documents in self._changes.documents.iter_by_keys(nonpending_keys):
-            existing_keys.update(record.key for record in stored_documents)
+        existing_keys |= self._changes.documents.find_stored_keys(nonpending_keys)
         for key in dict.fromkeys(keys):
             if key in existing_keys:
                 self.pending.delete(key)

@@ -267,8 +267,7 @@ class State(ClosedOnExit):
         address_lists = [self.filter.get_addresses(key, limit) for key, _ in identity.names]
         if len(address_lists) == 1:
             return address_lists[0]
-        ranks_and_targets = map(addresses.split_address, np.concatenate(address_lists).tolist())
-        best_addresses = addresses.list_best_addresses([(target, rank) for rank, target in ranks_and_targets])
+        best_addresses = addresses.list_best_addresses(np.concatenate(address_lists).tolist())
         return np.array(best_addresses[:limit], np.uint64)
 
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:

@@ -384,6 +384,12 @@ class DocumentWriter(ViewWriter, Documents):
             if documents:
                 yield list(documents.values())
 
+    def find_stored_keys(self, keys: Iterable[str]) -> set[str]:
+        """Return the keys that a document has, without reading its record."""
+        nonempty_keys = [key for key in keys if key]  # LMDB has no empty keys
+        values = self._view.get_many(tables.DOCUMENT_KEYS, list(map(encode_key, nonempty_keys)))
+        return {key for key, value in zip(nonempty_keys, values, strict=True) if value is not None}
+
     def put(self, record: DocumentRecord, text: bytes, sections: list[Section]) -> None:
         """Store a new document: its record, whose id is unused, its text (UTF-8) and its sections."""
         key = records.encode_u64(record.id)

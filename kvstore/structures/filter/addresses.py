@@ -8,8 +8,6 @@ depends only on the entity's occurrences in that abstract, so that it can be rec
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 #: The ranks: a tree node; a title or heading that is the entity's name, or contains it as a part; the body of the text.
 NODE_RANK = 0x00
 TITLE_WHOLE_RANK = 0x10
@@ -42,18 +40,12 @@ def split_address(value: int) -> tuple[int, int]:
     return value >> RANK_SHIFT, value & TARGET_MASK
 
 
-def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
-    """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract (summary).
-
-    An address is a rank and a target packed into one integer. Each node or abstract has one, with its lowest rank.
-    """
-    if len(ranked_targets) == 1:  # most names have a single target
-        ((target, rank),) = ranked_targets
-        return [rank << RANK_SHIFT | target]
-    if len(dict(ranked_targets)) == len(ranked_targets):  # no target occurs twice
-        return sorted([rank << RANK_SHIFT | target for target, rank in ranked_targets])
-    ranks: dict[tuple[bool, int], int] = {}  # a node and an abstract can have the same id
-    for target, rank in ranked_targets:
-        target_key = (rank == NODE_RANK, target)
-        ranks[target_key] = min(rank, ranks.get(target_key, rank))
-    return sorted(make_address(rank, target) for (_, target), rank in ranks.items())
+def list_best_addresses(addresses: list[int]) -> list[int]:
+    """Return addresses in ascending order; of several with the same node or abstract (summary), only the first."""
+    if len(addresses) == 1:  # most names have a single address
+        return addresses
+    best_addresses: dict[int, int] = {}
+    for address in sorted(addresses):
+        # A node and an abstract can have the same id. The addresses of nodes have no rank bits.
+        best_addresses.setdefault(~address if address <= TARGET_MASK else address & TARGET_MASK, address)
+    return list(best_addresses.values())

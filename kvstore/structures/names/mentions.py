@@ -7,8 +7,8 @@ headings), each a list with three numbers per occurrence. Damage raises Corrupti
 
 Recognition: in: a folded text and the entity filter of a view. Out: :class:`Mention` with byte offsets in the original
 text. A name without a word character is never mentioned, because postings could not find it again. From the mentions of
-a document: for each entity (abstract, rank) pairs, from which
-:func:`~kvstore.structures.filter.addresses.list_best_addresses` makes its addresses. Linking and CHECK use this rule.
+a document: addresses of each entity, from which :func:`~kvstore.structures.filter.addresses.list_best_addresses`
+selects. Linking and CHECK use this rule.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ..filter.addresses import (
     TITLE_PART_RANK,
     TITLE_WHOLE_RANK,
     compute_body_rank,
+    make_address,
 )
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ class Occurrence(NamedTuple):
 
 #: The key of a record, and its value, None if the record is missing.
 _StoredRow = tuple[bytes, memoryview | bytes | None]
-#: The (abstract, rank) pairs of one entity.
-RankedTargets = list[tuple[int, int]]
 #: A faster ``Occurrence._make``, for large numbers of rows.
 _make_occurrence = partial(tuple.__new__, Occurrence)
 #: Start, length, entity.
@@ -132,18 +131,20 @@ class Mentions(ViewReader):
             occurrences.append(list(map(HeadingOccurrence._make, zip(row, row, row, strict=True))))
         return occurrences
 
-    def collect_abstracts(self, chunks: Sequence[int], documents: Iterable[int]) -> dict[int, RankedTargets]:
-        """Return for each entity the abstracts that mention it, as :func:`collect_mentioning_abstracts` does.
+    def collect_addresses(self, chunks: Sequence[int], documents: Iterable[int]) -> dict[int, list[int]]:
+        """Return for each entity its addresses in documents, as :func:`collect_addresses` does.
 
         ``chunks`` are all chunks of ``documents``. Raises CorruptionError if a row is damaged.
         """
         rows = self._read_rows(tables.MENTIONS, chunks)
         try:
-            targets_by_entity = collect_groups(chunks, [value for _, value in rows], GROUP_SIZE, _BODY_RANKS)
+            addresses_by_entity = collect_groups(
+                chunks, [value for _, value in rows], GROUP_SIZE, _FIRST_BODY_ADDRESSES
+            )
         except ValueError as error:
             raise _make_row_error(rows, error) from error
-        _add_headings(targets_by_entity, chain.from_iterable(self.get_heading_occurrences_many(documents)))
-        return targets_by_entity
+        _add_headings(addresses_by_entity, chain.from_iterable(self.get_heading_occurrences_many(documents)))
+        return addresses_by_entity
 
     def _read_rows(self, table: str, ids: Iterable[int]) -> list[_StoredRow]:
         """Return the keys and values of chunks in ``mentions``, or of documents in ``place_mentions``."""
@@ -243,8 +244,10 @@ def _decode_occurrences(value: memoryview | bytes, key: bytes) -> list[Occurrenc
 
 
 _GET_ENTITY = itemgetter(0)
-#: The rank of an abstract whose chunks mention an entity this many times, or more for the last rank.
-_BODY_RANKS = tuple(map(compute_body_rank, range(2 + MAX_BODY_RANK - MIN_BODY_RANK)))
+#: The first possible address in an abstract whose chunks mention an entity this many times, or more for the last one.
+_FIRST_BODY_ADDRESSES = tuple(
+    make_address(compute_body_rank(count), 0) for count in range(2 + MAX_BODY_RANK - MIN_BODY_RANK)
+)
 
 
 class Mention(NamedTuple):
@@ -303,10 +306,10 @@ def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> It
         yield HeadedAbstract(section.title, key, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)
 
 
-def collect_mentioning_abstracts(
+def collect_addresses(
     occurrences_by_chunk: Mapping[int, Iterable[Occurrence]], heading_occurrences: Iterable[HeadingOccurrence]
-) -> dict[int, RankedTargets]:
-    """Return for each entity the abstracts (summaries) that mention it, as (abstract, rank) pairs.
+) -> dict[int, list[int]]:
+    """Return for each entity its addresses: the abstracts (summaries) that mention it, with ranks.
 
     The rank of a leaf abstract depends on the number of occurrences in its chunks. Occurrences in headings have their
     own ranks. An abstract can occur more than once.
@@ -314,15 +317,15 @@ def collect_mentioning_abstracts(
     entities_by_group: dict[int, list[int]] = {}
     for chunk, occurrences in occurrences_by_chunk.items():
         entities_by_group.setdefault(chunk // GROUP_SIZE, []).extend(map(_GET_ENTITY, occurrences))
-    targets_by_entity: dict[int, RankedTargets] = {}
+    addresses_by_entity: dict[int, list[int]] = {}
     for group, entities in entities_by_group.items():  # a group is its leaf abstract's id
         for entity, count in Counter(entities).items():
-            targets_by_entity.setdefault(entity, []).append((group, compute_body_rank(count)))
-    _add_headings(targets_by_entity, heading_occurrences)
-    return targets_by_entity
+            addresses_by_entity.setdefault(entity, []).append(make_address(compute_body_rank(count), group))
+    _add_headings(addresses_by_entity, heading_occurrences)
+    return addresses_by_entity
 
 
-def _add_headings(targets_by_entity: dict[int, RankedTargets], occurrences: Iterable[HeadingOccurrence]) -> None:
-    """Add the titles and headings that mention entities to ``targets_by_entity``, (abstract, rank) pairs by entity."""
+def _add_headings(addresses_by_entity: dict[int, list[int]], occurrences: Iterable[HeadingOccurrence]) -> None:
+    """Add the titles and headings that mention entities to ``addresses_by_entity``."""
     for entity, rank, abstract in occurrences:
-        targets_by_entity.setdefault(entity, []).append((abstract, rank))
+        addresses_by_entity.setdefault(entity, []).append(make_address(rank, abstract))
