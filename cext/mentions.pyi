@@ -1,8 +1,10 @@
 """Python interface of the kernel; see mentions.pyx."""
 
 from collections.abc import Callable, Collection, Container, Iterable
+from typing import TypeVar
 
 Payload = bytes | memoryview
+Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
 def count_spellings(
     text: bytes,
@@ -12,6 +14,7 @@ def count_spellings(
     max_counts: tuple[int, int, int],
     shifts: tuple[int, int, int],
 ) -> dict[int, int]: ...
+def unpack_mentions(value: Payload, kind: type[Mention]) -> list[Mention]: ...
 def select_outermost_mentions(rows: list[Payload | None]) -> list[bytes]: ...
 def pack_mentions(mentions: Iterable[tuple[int, int, int]]) -> bytes | None: ...
 def remove_mentions(

@@ -166,6 +166,22 @@ cdef int _read_row(value, vector[Mention]& mentions) except -1:
     return 0
 
 
+def unpack_mentions(value not None, kind not None) -> list:
+    """Return the mentions in a stored row, in its order, as tuples (entity, start, length) of the class ``kind``.
+
+    Raises ValueError for a damaged or invalid row.
+    """
+    cdef vector[Mention] mentions
+    cdef size_t index
+    make_tuple = tuple.__new__
+    results: list = []
+    _read_row(value, mentions)
+    for index in range(mentions.size()):
+        numbers = mentions[index].second.second, mentions[index].first, -mentions[index].second.first
+        results.append(make_tuple(kind, numbers))
+    return results
+
+
 def select_outermost_mentions(list rows not None) -> list:
     """Return, for each stored row of mentions (None: no row), those that are not inside a longer one.
 

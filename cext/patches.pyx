@@ -17,7 +17,7 @@ the value in the table (2), which like a value begins a new chain. An empty chai
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 from libcpp.vector cimport vector
@@ -417,6 +417,40 @@ def apply_chains(keys, dict newer, dict older, stored) -> list:
             raise ValueError(f"key {key.hex()}: {error}") from error
         values.append(memoryview(value) if type(value) is bytes else value)
     return values
+
+
+cdef inline int _compare_keys(bytes first, bytes second) noexcept:
+    """Return a number below, equal to or above 0 if ``first`` is before, equal to or after ``second``."""
+    cdef Py_ssize_t first_size = PyBytes_GET_SIZE(first), second_size = PyBytes_GET_SIZE(second)
+    cdef int order = memcmp(PyBytes_AS_STRING(first), PyBytes_AS_STRING(second), min(first_size, second_size))
+    return order if order else (first_size > second_size) - (first_size < second_size)
+
+
+def find_last_keys(list ranges not None, tuple key_lists not None) -> list:
+    """Return for each range (start, stop) the last key with ``start <= key < stop`` in any of the lists, or None.
+
+    The keys of each list ascend.
+    """
+    cdef Py_ssize_t low, high, middle
+    cdef bytes start, stop, key
+    cdef list keys
+    last_keys: list = []
+    for start, stop in ranges:
+        last_key = None
+        for keys in key_lists:
+            low, high = 0, len(keys)
+            while low < high:
+                middle = (low + high) // 2
+                key = keys[middle]
+                if _compare_keys(key, stop) < 0:
+                    low = middle + 1
+                else:
+                    high = middle
+            key = keys[low - 1] if low else None
+            if key is not None and _compare_keys(key, start) >= 0:
+                last_key = start = key
+        last_keys.append(last_key)
+    return last_keys
 
 
 def add_pieces(dict newer, dict older, dict pieces):

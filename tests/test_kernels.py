@@ -26,7 +26,13 @@ from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_code
 from kvstore_cext.chnsw import LayeredGraph, LayeredGraphBuilder, compute_checksums
 from kvstore_cext.compact import EdgeChanges, change_blocks, locate_last_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.hierarchy import NodeSentences
-from kvstore_cext.mentions import collect_groups, pack_mentions, remove_mentions, select_outermost_mentions
+from kvstore_cext.mentions import (
+    collect_groups,
+    pack_mentions,
+    remove_mentions,
+    select_outermost_mentions,
+    unpack_mentions,
+)
 from kvstore_cext.msgpack_rows import read_elements, read_numbers, replace_elements
 from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
@@ -529,6 +535,7 @@ def call_rows(chance: RandomArguments) -> None:
         lambda: select_outermost_mentions(
             [memoryview(append_checksum(bytes(chance.mutate_bytes(b"\x93\x01\xcd\x01\x00\x05"))))]
         ),
+        lambda: unpack_mentions(memoryview(value), tuple),
         lambda: remove_mentions([memoryview(value), None], {1}),
         lambda: collect_groups([5], [memoryview(value)], chance.draw_number(), chance.draw.choice([(), (1, 2)])),
         lambda: pack_mentions([(chance.draw_number(), chance.draw_number(), chance.draw_number())]),

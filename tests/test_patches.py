@@ -17,7 +17,7 @@ from kvstore.registry import get_buffered_tables
 from kvstore.storage import change_buffer, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.structures import tables
-from kvstore_cext.patches import add_pieces, apply_chains, apply_patch, make_patch, record_changes
+from kvstore_cext.patches import add_pieces, apply_chains, apply_patch, find_last_keys, make_patch, record_changes
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -35,6 +35,14 @@ def test_a_patch_makes_the_value_and_is_shorter(pieces: list[bytes], edits: list
         if patch is not None:
             assert apply_patch(old, patch) == new
             assert len(patch) < len(new)
+
+
+@given(st.sets(st.binary(max_size=3)), st.data())
+def test_the_last_keys_of_ranges_are_found_in_both_lists(keys: set[bytes], data: st.DataObject) -> None:
+    older = data.draw(st.sets(st.sampled_from(sorted(keys)))) if keys else set()
+    ranges = data.draw(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=4))))
+    expected = [max((key for key in keys if start <= key < stop), default=None) for start, stop in ranges]
+    assert find_last_keys(ranges, (sorted(older), sorted(keys - older))) == expected
 
 
 def test_a_patch_of_a_page_contains_the_difference() -> None:

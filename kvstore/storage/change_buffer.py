@@ -25,7 +25,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from heapq import merge
 
-from kvstore_cext.patches import add_pieces, apply_chain
+from kvstore_cext.patches import add_pieces, apply_chain, find_last_keys
 
 from ..errors import CorruptionError
 from . import engine_tables, records
@@ -183,18 +183,7 @@ class TableBuffer:
 
     def find_last_keys(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
         """Return for each range the key of the last changed record with ``start <= key < stop``, or None."""
-        older_keys, newer_keys = self._list_keys()
-        if not older_keys and not newer_keys:
-            return [None] * len(ranges)
-        last_keys: list[bytes | None] = []
-        for start, stop in ranges:
-            last_key, min_key = None, start
-            for keys in (older_keys, newer_keys):
-                position = bisect_left(keys, stop)  # of the first key at or above ``stop``
-                if position and keys[position - 1] >= min_key:
-                    last_key = min_key = keys[position - 1]
-            last_keys.append(last_key)
-        return last_keys
+        return find_last_keys(list(ranges), self._list_keys())
 
     def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
         """Return the ascending keys of the changed records in ``older_chains``, and those only in ``newer_chains``.

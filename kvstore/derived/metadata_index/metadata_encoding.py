@@ -368,6 +368,8 @@ def unpack_bits(container: memoryview, table: str, key: bytes) -> int:
         body = records.unseal(container, table, key)
         if len(body) == 1 + _BITMAP_BYTES:
             return int.from_bytes(body[1:], "little")
+    if container[:1] == _RUNS_BYTE:
+        return _set_bits_of_runs(_unpack_boundaries(container, table, key))
     offsets = unpack_container(container, table, key)
     if len(offsets) <= _MAX_SINGLE_BITS:
         return sum(1 << offset for offset in offsets.tolist())
@@ -401,11 +403,16 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
     list_bytes, run_bytes = 2 * num_offsets, 4 * len(starts)
     if run_bytes >= min(list_bytes, _BITMAP_BYTES):
         # Runs are not the smallest form, so ``_pack_bits`` encodes a list or bits.
-        # (1 << end) - (1 << start) has the bits of a run set.
-        return _pack_bits(sum((1 << end) - (1 << start) for start, end in zip(starts, ends, strict=True)))
+        return _pack_bits(_set_bits_of_runs(boundaries))
     runs = boundaries.copy()  # the first and the last offset of each run
     runs[1::2] = [end - 1 for end in ends]
     return records.seal(struct.pack(f"<B{len(runs)}H", _RUNS, *runs))
+
+
+def _set_bits_of_runs(boundaries: list[int]) -> int:
+    """Return an integer with a bit for each offset in the runs with these boundaries (:func:`_pack_boundaries`)."""
+    # (1 << end) - (1 << start) has the bits of a run set.
+    return sum((1 << end) - (1 << start) for start, end in zip(boundaries[::2], boundaries[1::2], strict=True))
 
 
 def _toggle_offset(boundaries: list[int], offset: int) -> None:

@@ -15,12 +15,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import accumulate, chain
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from kvstore_cext.mentions import collect_groups, pack_mentions, remove_mentions, select_outermost_mentions
+from kvstore_cext.mentions import (
+    collect_groups,
+    pack_mentions,
+    remove_mentions,
+    select_outermost_mentions,
+    unpack_mentions,
+)
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -57,8 +62,6 @@ class Occurrence(NamedTuple):
 
 #: The key of a record, and its value, None if the record is missing.
 _StoredRow = tuple[bytes, memoryview | bytes | None]
-#: A faster ``Occurrence._make``, for large numbers of rows.
-_make_occurrence = partial(tuple.__new__, Occurrence)
 #: Start, length, entity.
 _SORT_KEY = itemgetter(1, 2, 0)
 #: Rank, abstract, entity.
@@ -238,9 +241,10 @@ def _make_row_error(rows: Iterable[_StoredRow], error: ValueError) -> Corruption
 
 def _decode_occurrences(value: memoryview | bytes, key: bytes) -> list[Occurrence]:
     """Decode the occurrences of entities in a chunk from a stored record: the entity, start and length of each."""
-    numbers = records.unpack(value, tables.MENTIONS, key)
-    starts = accumulate(numbers[1::3])  # starts are stored as differences
-    return list(map(_make_occurrence, zip(numbers[::3], starts, numbers[2::3], strict=True)))
+    try:
+        return unpack_mentions(value, Occurrence)
+    except ValueError as error:
+        raise _make_row_error([(key, value)], error) from error
 
 
 _GET_ENTITY = itemgetter(0)
