@@ -241,6 +241,8 @@ def test_many_values_are_looked_up_together(books: kvstore.Store, monkeypatch: p
     others = {"year": {"$nin": [*map(str, numbers), 1815]}, "$key": {"$in": list(BOOKS)}}
     assert find_keys(books, others) == {"faust", "blank", "x.y"}
     assert find_keys(books, {"tags": {"$in": [f"tag {number}" for number in numbers] + ["play"]}}) == {"faust"}
+    sql = f"meta ->> 'year' IN ({', '.join(map(str, numbers))})"
+    assert {hit.document for hit in books.search("tea", where=sql)} == {"emma", "faust"}
     assert num_scans < 100
 
 

@@ -31,6 +31,7 @@ from ..derived.metadata_index.conditions import (
     FieldValue,
     IsLike,
     IsNotNull,
+    IsOneOf,
     MatchesText,
     MetaField,
     Not,
@@ -282,8 +283,10 @@ class _ConditionParser:
             while self._accept(","):
                 values.append(self._parse_value())
             self._expect(")")
+            known_values = [value for value in values if value is not NULL]
+            alternatives: list[Condition] = [IsOneOf(field, known_values)] if known_values else []
             # A comparison with NULL is unknown.
-            return AnyOf([Unknown() if value is NULL else Compare(field, "=", value) for value in values])
+            return AnyOf(alternatives if len(known_values) == len(values) else [*alternatives, Unknown()])
         if self._accept("BETWEEN"):
             lower_bound = self._parse_value()
             self._expect("AND")

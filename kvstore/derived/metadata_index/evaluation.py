@@ -267,33 +267,38 @@ class Evaluation:
     def _evaluate_one_of(self, condition: IsOneOf) -> Bounds | None:
         """Return the certain and possible matches of a comparison with several values, or None if it is not indexed."""
         field, values = condition.field, condition.values
-        if isinstance(field, ColumnField) and field.name == "key":
-            return self._find_keys(map(str, values))
-        if isinstance(field, ColumnField) and field.name not in TEXT_COLUMNS:
-            return self.evaluate(AnyOf([Compare(field, "=", value) for value in values]))
-        spans = [_compute_number_span(value) for value in values if not isinstance(value, str)]
-        text_keys = [encode_value(value) for value in values if isinstance(value, str)]
-        spans += [(key, key + b"\xff") for key in text_keys if key is not None]  # None: the text is too long
+        texts = [value for value in values if isinstance(value, str)]
+        numbers = [value for value in values if not isinstance(value, str)]
+        if isinstance(field, ColumnField):
+            if field.name == "key" and not numbers:
+                return self._find_keys(texts)
+            if field.name not in TEXT_COLUMNS or numbers:
+                return self.evaluate(AnyOf([Compare(field, "=", value) for value in values]))
+        spans = [_compute_number_span(number) for number in numbers]
+        spans += [(key, key + b"\xff") for key in map(encode_value, texts) if key is not None]  # None: too long
         spans.sort()
+        are_exact = all(map(is_exact_decimal, numbers))
         value_set = frozenset(values)
-        return self._evaluate_values(field, lambda prefix: self._find_values(prefix, spans, value_set))
+        return self._evaluate_values(field, lambda prefix: self._find_values(prefix, spans, value_set, are_exact))
 
     def _find_values(
-        self, field_prefix: bytes, spans: Sequence[tuple[bytes, bytes]], values: Set[FieldValue]
+        self, field_prefix: bytes, spans: Sequence[tuple[bytes, bytes]], values: Set[FieldValue], are_exact: bool
     ) -> Bounds:
         """Return the documents in which a field equals one of ``values``.
 
         The index keys of the field's values begin with ``field_prefix``. The rest of the key of each of ``values`` is
-        in one of ``spans``, which ascend. A number in a span that is inexact as a decimal is only a possible match.
+        in one of ``spans``, which ascend. Another number in a span is a possible match if it is inexact as a decimal,
+        or if any of ``values`` is (``are_exact`` is False); see :meth:`_compare_numbers`.
         """
         certain_rows, possible_rows = list[tuple[bytes, memoryview]](), list[tuple[bytes, memoryview]]()
         prefixed_spans = [(field_prefix + start, field_prefix + stop) for start, stop in spans]
         for key, container in self._index.iter_rows_in_spans(prefixed_spans):
             value = decode_value(key[len(field_prefix) : -CONTAINER_INDEX_BYTES])
-            if not isinstance(value, str) and not is_exact_decimal(value):
-                possible_rows.append((key, container))
-            elif value in values:
+            is_exact = isinstance(value, str) or is_exact_decimal(value)
+            if is_exact and value in values:
                 certain_rows.append((key, container))
+            elif not (is_exact and are_exact):
+                possible_rows.append((key, container))
         certain = self._index.build_mask(certain_rows)
         if not possible_rows:
             return _make_exact(certain)
