@@ -454,7 +454,9 @@ def open_draft(path: Path) -> Iterator[Draft]:
         finally:
             draft.discard()
     except OSError as error:
-        raise IndexUnavailableError(f"{path}: the index cannot be written ({error.strerror})") from error
+        raise IndexUnavailableError(
+            f"{path}: the index cannot be written ({error.strerror}); solve this, and run REFRESH to build it"
+        ) from error
     finally:
         if descriptor is not None:
             release_lock(descriptor)
