@@ -13,6 +13,7 @@ import pytest
 import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
+from kvstore.ingest.ingest_log import read_ingests
 
 
 @pytest.fixture
@@ -402,6 +403,19 @@ def test_undecodable_file_names_and_their_spelling_are_both_stored(store: kvstor
     assert store.get("bad\\x5cxff.txt").text == "The literal one."  # type: ignore[union-attr]
     for pattern in ("bad?.txt", "bad\\xff.txt", "bad*"):  # the second is the document's key
         assert store.ingest(folder, exclude=pattern, prune=True).removed == 0, pattern
+
+
+def test_a_damaged_log_of_ingests_is_continued(store: kvstore.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "line\u2028end"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Tea is made from leaves.")
+    log = store.path / "ingests.jsonl"
+    log.write_bytes(b"\xff\xfe\n")
+    for _ in range(2):
+        store.ingest(folder)
+    damaged_line, *lines = log.read_text(errors="replace").removesuffix("\n").split("\n")
+    assert (damaged_line, [json.loads(line)["paths"] for line in lines]) == ("\ufffd\ufffd", [[str(folder)]] * 2)
+    assert [entry["added"] for entry in read_ingests(store.path)] == [0, 1]
 
 
 def test_a_file_with_several_paths_is_read_once(store: kvstore.Store, folder: Path) -> None:

@@ -50,7 +50,7 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
     }
     path = folder / LOG_FILE
     with suppress(OSError):
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = _read_lines(path) if path.exists() else []
         lines = [*lines, json.dumps(entry, ensure_ascii=False)][-_MAX_INGESTS:]
         temporary_path = path.with_name(f"{LOG_FILE}.part")
         descriptor = open_store_file(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -63,10 +63,16 @@ def read_ingests(folder: Path) -> list[dict[str, Any]]:
     """Return the logged ingests of the store in a folder, newest first; skip damaged lines."""
     ingests: list[dict[str, Any]] = []
     with suppress(OSError):
-        for line in (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in _read_lines(folder / LOG_FILE):
             with suppress(ValueError):
                 ingests.insert(0, json.loads(line))
     return ingests
+
+
+def _read_lines(path: Path) -> list[str]:
+    """Return the lines of a log, of which a crash of the machine may have damaged some."""
+    # Not splitlines(): a path can contain other line ends, such as U+2028.
+    return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
 
 
 def _remove_secrets(text: str) -> str:
