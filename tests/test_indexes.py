@@ -739,6 +739,17 @@ def test_a_file_that_the_system_refuses_to_read_is_not_used(filled_store: kvstor
     filled_store.close()
 
 
+def test_a_file_that_cannot_be_removed_is_reported(filled_store: kvstore.Store) -> None:
+    """A directory stands for every file that the system does not remove, such as one in a read-only directory."""
+    directory = filled_store.path / "vectors-0.index"
+    directory.mkdir()
+    with pytest.raises(errors.IndexUnavailableError, match=r"vectors-0\.index: the index was dropped, .*; remove it"):
+        filled_store.drop_index("vectors")
+    directory.rmdir()
+    filled_store.create_index("vectors")
+    filled_store.close()
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("forgery", FORGED)
 @pytest.mark.parametrize("part", [False, True])

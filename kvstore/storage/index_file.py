@@ -404,9 +404,17 @@ def list_files(path: Path) -> list[Path]:
 
 
 def remove_files(path: Path) -> None:
-    """Remove an index file and its parts, and files left by a killed build."""
-    path.unlink(missing_ok=True)
-    _remove_parts(path, ())
+    """Remove an index file and its parts, and files left by a killed build.
+
+    Raises IndexUnavailableError if the system refuses, because the directory is not writable, for example.
+    """
+    try:
+        path.unlink(missing_ok=True)
+        _remove_parts(path, ())
+    except OSError as error:
+        raise IndexUnavailableError(
+            f"{error.filename}: the index was dropped, but this file cannot be removed ({error.strerror}); remove it"
+        ) from error
     remove_abandoned(build_partial_path(path))
 
 
