@@ -111,6 +111,30 @@ QUESTIONS = {
         ("कार्ड कितने का है?", "money", "कार्ड ₹80 का है।", "कार्ड हरा है।"),
         ("कारखाना क्यों बंद हुआ?", "reason", "क्योंकि गैस सस्ती थी।", "कारखाना बंद हुआ।"),
     ],
+    "czech": [
+        ("Kdy byl most postaven?", "time", "Postavili ho v březnu.", "Most je z kamene."),
+        ("Kolik stojí průkazka?", "money", "Průkazka stojí 90 Kč.", "Průkazka je zelená."),
+        ("Kdo vede knihovnu?", "person", "Vede ji Žaneta Malá.", "Vede se jí dobře."),
+        ("Proč továrnu zavřeli?", "reason", "Protože plyn byl levnější.", "Továrnu zavřeli."),
+    ],
+    "danish": [
+        ("Hvornår blev broen bygget?", "time", "Den blev bygget i marts.", "Broen er af sten."),
+        ("Hvad koster kortet?", "money", "Kortet koster tolv kroner.", "Kortet er grønt."),
+        ("Hvem leder biblioteket?", "person", "Det ledes af Søren Holm.", "Det ledes godt."),
+        ("Hvorfor lukkede fabrikken?", "reason", "Fordi gassen var billigere.", "Fabrikken lukkede."),
+    ],
+    "finnish": [
+        ("Milloin silta rakennettiin?", "time", "Se rakennettiin maaliskuussa.", "Silta on kivestä."),
+        ("Paljonko kortti maksaa?", "money", "Kortti maksaa 12 euroa.", "Kortti on vihreä."),
+        ("Kuka johtaa kirjastoa?", "person", "Sitä johtaa Änne Salo.", "Sitä johdetaan hyvin."),
+        ("Miksi tehdas suljettiin?", "reason", "Koska kaasu oli halvempaa.", "Tehdas suljettiin."),
+    ],
+    "romanian": [
+        ("Când a fost construit podul?", "time", "A fost construit în martie.", "Podul este de piatră."),
+        ("Cât costă permisul?", "money", "Costă 20 de lei.", "Permisul este verde."),
+        ("Cine conduce biblioteca?", "person", "O conduce Ștefania Rusu.", "Este bine condusă."),
+        ("De ce s-a închis fabrica?", "reason", "Pentru că gazul era mai ieftin.", "Fabrica s-a închis."),
+    ],
 }
 
 #: Everyday questions, in the same form: other tenses, percentages, intervals, clock times, and numbers of articles.
@@ -253,6 +277,30 @@ EVERYDAY_QUESTIONS = {
         ("कितने दिन पहले बताना होगा?", "duration", "पाँच दिन पहले।", "पहले बताना होगा।"),
         ("कितने बजे खुलता है?", "time of day", "सुबह ९ बजे।", "दरवाज़ा खुलता है।"),
     ],
+    "czech": [
+        ("V kolik hodin zavíráte?", "time of day", "V 18:30.", "Zavíráme brzy."),
+        ("Jak dlouho trvá kurz?", "duration", "Tři týdny.", "Kurz je dlouhý."),
+        ("Jak často se čistí filtr?", "frequency", "Jednou za týden.", "Filtr se čistí vodou."),
+        ("Kolik procent vrátíte?", "percentage", "Vrátíme polovinu.", "Peníze vrátíme."),
+    ],
+    "danish": [
+        ("Hvad tid lukker badet?", "time of day", "Det lukker kl. 18.30.", "Det lukker tidligt."),
+        ("Hvor lang tid varer kurset?", "duration", "Det varer tre uger.", "Kurset er langt."),
+        ("Hvor tit skiftes filteret?", "frequency", "Hver måned.", "Filteret skiftes."),
+        ("Hvilket nummer skal jeg ringe til?", "telephone number", "Ring 86 15 40 22.", "Ring først."),
+    ],
+    "finnish": [
+        ("Mihin aikaan uimahalli suljetaan?", "time of day", "Kello 18.30.", "Se suljetaan aikaisin."),
+        ("Kauanko kurssi kestää?", "duration", "Kolme viikkoa.", "Kurssi on pitkä."),
+        ("Kuinka usein suodatin vaihdetaan?", "frequency", "Kerran kuukaudessa.", "Suodatin vaihdetaan."),
+        ("Montako prosenttia palautetaan?", "percentage", "Puolet palautetaan.", "Maksu palautetaan."),
+    ],
+    "romanian": [
+        ("La ce oră se închide?", "time of day", "La ora 18.", "Se închide devreme."),
+        ("Cât durează cursul?", "duration", "Trei săptămâni.", "Cursul este lung."),
+        ("Cât de des se schimbă filtrul?", "frequency", "Lunar.", "Filtrul se schimbă."),
+        ("Câte cărți pot împrumuta?", "number", "Șase.", "Cărți noi."),
+    ],
 }
 
 #: Requests for what the documents say about dogs, and the words that remain to be looked up.
@@ -274,6 +322,10 @@ TOPIC_REQUESTS = {
     "ukrainian": ("Розкажи мені про собак", "собак"),
     "korean": ("개에 대해 알려 주세요", "개"),
     "hindi": ("कुत्तों के बारे में बताओ", "कुत्तों"),
+    "czech": ("Řekni mi něco o psech", "psech"),
+    "danish": ("Fortæl mig noget om hunde", "hunde"),
+    "finnish": ("Kerro minulle koirista", "koirista"),
+    "romanian": ("Spune-mi despre câini", "câini"),
 }
 
 #: Two questions for an overview of all documents, and a question for a summary of one, with the words of its title.
@@ -299,6 +351,10 @@ SUMMARIES = {
     "ukrainian": ("Про що йдеться в документах?", "Зроби короткий огляд.", "Перекажи правила пекарні."),
     "korean": ("이 문서는 무슨 내용인가요?", "문서를 요약해 주세요", "이용 규칙을 요약해 주세요"),
     "hindi": ("ये दस्तावेज़ किस बारे में हैं?", "सभी दस्तावेज़ों का सारांश दो", "नियमों का सारांश लिखो"),
+    "czech": ("O čem jsou tyto dokumenty?", "Shrň všechny soubory.", "Shrň stanovy spolku."),
+    "danish": ("Hvad handler dokumenterne om?", "Giv et kort resumé.", "Opsummer vedtægterne."),
+    "finnish": ("Mitä nämä asiakirjat sisältävät?", "Tee yhteenveto.", "Tiivistä säännöt."),
+    "romanian": ("Despre ce sunt aceste documente?", "Rezumă toate documentele.", "Rezumă regulamentul bibliotecii."),
 }
 
 #: The same request for an overview, in a polite form or an indirect question.
@@ -320,6 +376,10 @@ INDIRECT_OVERVIEWS = {
     "ukrainian": ("Скажи, про що ці документи", "Можеш коротко підсумувати документи?"),
     "korean": ("이 문서의 내용을 요약해 줘", "문서를 요약해 줄 수 있나요?"),
     "hindi": ("बताओ कि ये दस्तावेज़ किस बारे में हैं", "क्या आप दस्तावेज़ों का सारांश दे सकते हैं?"),
+    "czech": ("Řekni mi, o čem jsou ty dokumenty", "Můžeš dokumenty stručně shrnout?"),
+    "danish": ("Fortæl mig, hvad dokumenterne handler om", "Kan du opsummere dokumenterne?"),
+    "finnish": ("Kerro, mistä asiakirjat kertovat", "Voitko tehdä yhteenvedon asiakirjoista?"),
+    "romanian": ("Spune-mi despre ce sunt documentele", "Poți rezuma documentele?"),
 }
 
 #: Questions that are typed without accents, and their kinds. A conjunction without an accent asks for nothing.
@@ -342,6 +402,8 @@ UNACCENTED_QUESTIONS = {
     "swedish": [("nar oppnar badet", "time"), ("varfor stangdes badet", "reason")],
     "turkish": [("ucret ne kadar", "money"), ("kac lira", "money")],
     "arabic": [("اين المكتب", "place")],
+    "czech": [("kolik stoji listek", "money"), ("jak casto se cisti", "frequency")],
+    "romanian": [("cat costa biletul", "money"), ("pana cand", "deadline"), ("unde este cheia", "place")],
 }
 
 #: Answers to "when" that name a day of each month, and to "where" without a name.
@@ -355,6 +417,9 @@ DAYS_OF_THE_MONTH = {
     "polish": ("Kiedy płaci się składkę?", "Płaci się do 10. dnia każdego miesiąca."),
     "russian": ("Когда платят зарплату?", "Зарплата выплачивается 10-го и 25-го числа."),
     "swedish": ("När kommer lönen?", "Den kommer den 25 varje månad."),
+    "czech": ("Kdy chodí výplata?", "Chodí vždy 12. každého měsíce."),
+    "danish": ("Hvornår kommer lønnen?", "Den kommer den 25. i hver måned."),
+    "finnish": ("Milloin palkka maksetaan?", "Se maksetaan kuukauden 15. päivä."),
 }
 PLACES_WITHOUT_A_NAME = {
     "french": ("Où est la clé ?", "Elle est derrière la porte.", "Elle est petite."),
@@ -365,6 +430,10 @@ PLACES_WITHOUT_A_NAME = {
     "polish": ("Gdzie jest klucz?", "Jest obok drzwi.", "Jest mały."),
     "russian": ("Где оставить машину?", "Есть стоянка у восточных ворот.", "Стоянка бесплатная."),
     "swedish": ("Var parkerar besökare?", "De parkerar bakom idrottshallen.", "De parkerar gratis."),
+    "czech": ("Kde je klíč?", "Je vedle dveří.", "Je malý."),
+    "danish": ("Hvor er nøglen?", "Den er bag døren.", "Den er lille."),
+    "finnish": ("Missä avain on?", "Se on lähellä ovea.", "Se on pieni."),
+    "romanian": ("Unde este cheia?", "Este lângă ușă.", "Este mică."),
 }
 
 #: A question for a deadline, an answer, and another time.
@@ -386,6 +455,10 @@ DEADLINES = {
     "ukrainian": ("До коли треба заплатити?", "Заплатіть до 3 травня.", "Ярмарок 3 травня."),
     "korean": ("언제까지 내야 하나요?", "5월 3일까지 내세요.", "5월 3일에 장이 섭니다."),
     "hindi": ("कब तक पैसे देने हैं?", "३ मई तक दें।", "बाज़ार ३ मई को है।"),
+    "czech": ("Do kdy musím zaplatit?", "Zaplaťte nejpozději 3. května.", "Trh je 3. května."),
+    "danish": ("Hvornår skal jeg senest betale?", "Betal senest den 3. maj.", "Den 3. maj er der marked."),
+    "finnish": ("Mihin mennessä pitää maksaa?", "Maksa viimeistään 3. toukokuuta.", "Tori on 3. toukokuuta."),
+    "romanian": ("Până când trebuie să plătesc?", "Plătiți până la 3 iunie.", "Târgul este pe 3 iunie."),
 }
 
 
@@ -411,6 +484,8 @@ OTHER_KINDS = {
     "swedish": [("Vad händer om jag inte betalar?", "thing"), ("Vad måste jag betala?", "money")],
     "russian": [("Какой номер договора?", "thing"), ("По какому номеру звонить?", "telephone number")],
     "polish": [("Jaki numer ma umowa?", "thing"), ("Pod jaki numer dzwonić?", "telephone number")],
+    "czech": [("Kam mám zavolat, když teče voda?", "telephone number"), ("Kam mám jít?", "place")],
+    "german": [("Wo kann ich anrufen?", "telephone number"), ("Wo kann ich parken?", "place")],
 }
 
 
@@ -644,6 +719,10 @@ WEIGHTS = {
     "arabic": ("كم يزن القارب؟", "وزنه 40 كجم."),
     "chinese": ("这条船有多重？", "这条船重40公斤。"),
     "japanese": ("船は何キログラムですか？", "船は40キロです。"),
+    "czech": ("Kolik váží ta loď?", "Loď váží 40 kg."),
+    "danish": ("Hvor meget vejer båden?", "Båden vejer 40 kg."),
+    "finnish": ("Paljonko vene painaa?", "Vene painaa 40 kg."),
+    "romanian": ("Cât cântărește barca?", "Barca are 40 kg."),
 }
 
 
@@ -660,6 +739,78 @@ def test_what_has_no_weight_in_the_documents_is_not_answered(italian_store: kvst
     italian_store.put("scheda", "La Luma 90 pesa 1,9 g senza ricevitore.")
     assert "1,9 g" in italian_store.ask("Quanto pesa la Luma 90?").text.partition("\n")[0]
     assert italian_store.ask("Quanto pesa la Senta Power?").abstained
+
+
+#: A question for the age of a person, a text without an age, and one with it.
+AGES = {
+    "arabic": ("كم عمر سمير حداد؟", "حضر سمير حداد (رئيس) الاجتماع في 3 مارس.", "سمير حداد عمره 42 عاما."),
+    "chinese": ("陆雅琴今年多大年纪？", "陆雅琴是财务部经理，分机8006。", "陆雅琴今年42岁。"),
+    "czech": (
+        "Kolik je Radku Šimůnkovi let?",
+        "Radek Šimůnek je na směně, jeho telefon je 604 118 230.",
+        "Radku Šimůnkovi je 42 let.",
+    ),
+    "danish": (
+        "Hvor gammel er Ole Thorup?",
+        "Ole Thorup er på kontoret af og til, lokalnummer 14.",
+        "Ole Thorup fyldte 42 i maj.",
+    ),
+    "dutch": ("Hoe oud is Piet Visser?", "Piet Visser woont op nummer 14.", "Piet Visser is 42 jaar oud."),
+    "finnish": (
+        "Kuinka vanha Leena Salo on?",
+        "Leena Salo vastaa numerosta 040 551 2210.",
+        "Leena Salo on 42-vuotias.",
+    ),
+    "french": ("Quel âge a Claire Morel ?", "Claire Morel habite au numéro 14.", "Claire Morel a 42 ans."),
+    "german": ("Wie alt ist Hanna Meier?", "Hanna Meier wohnt in Haus 14.", "Hanna Meier (geb. 1982) wohnt hier."),
+    "greek": (
+        "Πόσων χρονών είναι ο Νίκος Παππάς;",
+        "Ο Νίκος Παππάς έχει την καμπίνα 14.",
+        "Ο Νίκος Παππάς είναι 42 ετών.",
+    ),
+    "hindi": ("सुनीता शर्मा की उम्र कितनी है?", "सुनीता शर्मा घर 14 में रहती हैं।", "सुनीता शर्मा 42 साल की हैं।"),
+    "italian": ("Quanti anni ha Rosa Conti?", "Rosa Conti abita al numero 14.", "Rosa Conti ha 42 anni."),
+    "japanese": ("高橋誠さんは何歳ですか？", "高橋誠さんは14号室に泊まっています。", "高橋誠は42歳です。"),
+    "korean": ("이정희 관장은 몇 살인가요?", "이정희 관장의 사무실은 14호입니다.", "이정희 관장은 42세입니다."),
+    "polish": ("Ile lat ma pani Hanna Maj?", "Hanna Maj mieszka pod numerem 14.", "Hanna Maj ma 42 lata."),
+    "portuguese": ("Quantos anos tem a Rita Sousa?", "A Rita Sousa mora no número 14.", "A Rita Sousa tem 42 anos."),
+    "romanian": ("Ce vârstă are Vasile Rusu?", "Vasile Rusu are interiorul 120.", "Vasile Rusu are 42 de ani."),
+    "russian": (
+        "Сколько лет Ирине Соколовой?",
+        "Ирина Соколова работает не в этом зале, а в комнате 14.",
+        "Ирине Соколовой 42 года.",
+    ),
+    "spanish": ("¿Cuántos años tiene Ana Gil?", "Ana Gil vive en el número 14.", "Ana Gil (42) vive aquí."),
+    "swedish": ("Hur gammal är Karin Ek?", "Karin Ek bor på nummer 14.", "Karin Ek är född 1982."),
+    "turkish": (
+        "Ayşe Yıldırım kaç yaşında?",
+        "Ayşe Yıldırım bu binada ve 14 numarada oturuyor, o bir başkan.",
+        "Ayşe Yıldırım 42 yaşında.",
+    ),
+    "ukrainian": ("Скільки років Ірині Мельник?", "Ірина Мельник сидить у кімнаті 14.", "Ірині Мельник 42 роки."),
+}
+
+
+@pytest.mark.parametrize("language", AGES)
+def test_the_age_of_a_person_is_answered_only_if_the_documents_have_it(language: str, tmp_path: Path) -> None:
+    question, other, answer = AGES[language]
+    assert detect_answer_type(question, language).name == "age"
+    stemmer = {"hindi": "indic", "japanese": "none", "chinese": "none"}.get(language, language)
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": stemmer}) as store:
+        store.put("a", other)
+        assert store.ask(question).abstained
+        store.put("b", answer)
+        reply = store.ask(question)
+        assert not reply.abstained and ("42" in reply.text or "1982" in reply.text)
+
+
+def test_the_age_of_another_person_or_thing_is_no_age_of_the_person(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": "polish"}) as store:
+        minutes = "Na zebraniu byli: Hanna Maj (przewodnicząca), Tomasz Lis (skarbnik) oraz jego żona Ewa."
+        store.put("a", f"{minutes} Wybrano firmę Dach-Pol, która naprawi dach do maja. Dach ma gwarancję na 8 lat.")
+        assert store.ask("Ile lat ma pani Hanna Maj?").abstained
+        store.put("b", "Most Karola w Pradze zbudowano w 1357 roku. Most Karola jest z kamienia.")
+        assert not store.ask("Ile lat ma Karola most z kamienia?").abstained
 
 
 @pytest.mark.parametrize(
@@ -729,10 +880,8 @@ def test_every_file_has_the_same_entries(language: str) -> None:
 
 
 def test_languages_without_a_file_and_english_have_no_question_words() -> None:
-    assert load_question_words("english") is None and load_question_words("finnish") is None
-    assert (
-        load_question_words(None) is None and detect_answer_type("Milloin silta avattiin?", "finnish").name == "thing"
-    )
+    assert load_question_words("english") is None and load_question_words("hungarian") is None
+    assert load_question_words(None) is None and detect_answer_type("Mikor épült a híd?", "hungarian").name == "thing"
 
 
 def test_the_answer_has_the_kind_that_the_question_asks_for(store: kvstore.Store) -> None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
-from ..text.words import FUNCTION_WORDS, WORD_PATTERN
+from ..text.words import FUNCTION_WORDS, WORD_PATTERN, is_unspaced
 from .answer_forms import (
     ANSWER_FORMS,
     AREA_UNITS,
@@ -58,8 +58,8 @@ FIXED_FORM_TYPES = frozenset(
     ("telephone number", "e-mail address", "web address", "serial number", "license plate", "account number")
 )
 #: Types whose form a passage in a language other than English must have to answer.
-FOREIGN_FORM_TYPES = FIXED_FORM_TYPES | {"money", "weight"}
-_AMOUNT_TYPES = frozenset(("number", "money", "duration", "frequency", "percentage"))
+FOREIGN_FORM_TYPES = FIXED_FORM_TYPES | {"age", "money", "weight"}
+_AMOUNT_TYPES = frozenset(("number", "age", "money", "duration", "frequency", "percentage"))
 #: Types whose form almost every sentence that answers has.
 _REQUIRED_FORM_TYPES = FIXED_FORM_TYPES | _AMOUNT_TYPES | {"weight", "length", "area", "volume", "time of day", "color"}
 #: Types whose form is in nearly every sentence that answers in a language other than English.
@@ -175,6 +175,8 @@ _ONE_PATTERN = compile_lazily(r"\bone ([a-z]+)")
 _MAIL_HEADER_PATTERN = compile_lazily(r"(?m)\b(?:From|To|Cc|Sent|Date): [^\n]*[@\d][^\n]*")
 #: The number of characters of a question that decide its answer type. The end of a longer text asks.
 _MAX_QUESTION_LENGTH = 4000
+#: The numbers of characters before and after the name of a person that can have the person's age.
+_MAX_BEFORE_PERSON, _MAX_AFTER_PERSON = 60, 120
 #: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
 _MIN_COVERAGE_FRACTION = 0.5
 
@@ -276,6 +278,26 @@ class ForeignAnswerType(AnswerType):
             return vocabulary.forms[name].search(remove_long_runs(text)) is not None
         return self._has_new_match(vocabulary.forms[name], text, vocabulary.function_words)
 
+    def list_texts_near_person(self, texts: Iterable[str], names: Iterable[QuestionName]) -> list[str]:
+        """Return the parts of texts around the person whose age the question asks for, in any grammatical case.
+
+        A person is a name of several words; in a script without capitals, the content words of the question count. The
+        list is empty if the question asks for another age: that of a building can be the year of its construction.
+        """
+        words = [form for name in names if len(name.forms) > 1 for form in name.forms]
+        if self.language_words is not None and all(word == word.upper() for word in self.words):
+            words = [word for word in self.words - self.language_words.function_words if len(word) > 1]
+        if not words:
+            return []
+        # Without spaces between words, the question is one word, whose first characters are the name.
+        stems = (re.escape(word[: 2 if is_unspaced(word) else max(min(len(word), 3), len(word) - 4)]) for word in words)
+        person = re.compile(rf"(?<!\w)(?:{'|'.join(stems)})")
+        return [
+            text[max(0, match.start() - _MAX_BEFORE_PERSON) : match.end() + _MAX_AFTER_PERSON]
+            for text in texts
+            for match in person.finditer(text)
+        ]
+
     def score_match(self, text: str) -> float:
         """Return 1 if a text has something of the answer type, 0.25 for a time instead of a deadline, else 0."""
         vocabulary = self.language_words
@@ -335,17 +357,21 @@ def find_missing_answer_type(
     the passages without their file names, and ``names`` the names in the question. ``coverages`` has the fraction of
     the question's terms in each passage. In English, all passages are relevant, because the answer reader (a network)
     judges what a number is about. In other languages, the passages with all names are relevant, or all passages if none
-    has them. For money and weights, they are the passages with enough terms instead.
+    has them. For money and weights, they are the passages with enough terms instead, and for the age of a person, the
+    texts around the name.
     """
     asks_for_foreign_amount = answer_type.name in ("money", "weight") and not is_english
-    if not (answer_type.name in FIXED_FORM_TYPES or asks_for_foreign_amount):
+    texts_near_person: list[str] = []
+    if answer_type.name == "age" and isinstance(answer_type, ForeignAnswerType):
+        texts_near_person = answer_type.list_texts_near_person(texts, names)
+    if not (answer_type.name in FIXED_FORM_TYPES or asks_for_foreign_amount or texts_near_person):
         return ""
-    relevant_texts = texts
+    relevant_texts = texts_near_person or texts
     if asks_for_foreign_amount:
         min_coverage = _MIN_COVERAGE_FRACTION * max(coverages)
         pairs = zip(texts, coverages, strict=True)
         relevant_texts = [text for text, coverage in pairs if coverage >= min_coverage]
-    elif not is_english:
+    elif not (is_english or texts_near_person):
         has_names = [all(passage.has_name(name) for name in names) for passage in passages]
         relevant_texts = list(compress(texts, has_names)) or texts
     if any(map(answer_type.is_present_in, relevant_texts)):

@@ -111,17 +111,30 @@ _OTHERS: Mapping[str, str] = {
         vems hurdan ens sådan sådant sådana varit vore göra gör gjorde är
     """,
     "danish": """
-        at for hvem hvad hvornår hvor hvorfor hvilken hvilket hvilke hvordan du han hun vi i de dem sig sin sit sine min
-        mit mine om under over efter uden mod havde blev bliver var være skulle må der her da nu meget alle denne disse
-        et fra eller
+        at for hvem hvad hvornår hvor hvorfor hvilken hvilket hvilke hvordan du han hun vi i de dem sig sin sit sine
+        min mit mine om under over efter uden mod havde blev bliver var være været skulle må måtte der her da nu meget
+        alle denne disse dette et fra eller også kunne vil ville man hans hendes din dit dine vores jeres deres os mig
+        dig ham ind ud op ned så som når end hos ved inden mellem før siden mens fordi både hver hvert nogen noget
+        nogle ingen intet anden andet andre hele gør gøre gjorde får få fik findes bør skal har haft kun lige bare
+        altid jo nok selv samme sådan sådanne dog vor dag hvis hvorfra hvorhen
     """,
     "norwegian": """
         for hvem hva når hvor hvorfor hvilken hvilket hvilke hvordan du han hun vi i de dem seg sin sitt sine min mitt
-        mine om under over etter uten mot hadde ble blitt var skulle må der her da nå mye alle denne disse et fra eller
+        mine om under over etter uten mot hadde ble blitt var skulle må måtte der her da nå mye alle denne disse dette
+        et fra eller også kunne vil ville man hans hennes din ditt dine vår vårt våre deres oss meg deg ham inn ut opp
+        ned så som enn hos ved innen mellom før siden mens fordi både hver hvert noen noe ingen annen annet andre hele
+        gjør gjøre gjorde får få fikk finnes bør hatt kun bare alltid jo nok selv samme slik slike dog skal har
     """,
     "finnish": """
-        on olen olet olemme kuka mikä mitä milloin missä miksi mikään kuinka monta minä sinä hän me te he se ne niin jos
-        kuin vain vielä jo ennen sitten koska jossa jonka ole
+        on olen olet olemme olette ollaan kuka mikä mitä milloin missä miksi mikään kuinka monta minä sinä hän me te he
+        se ne niin jos kuin vain vielä jo ennen sitten koska jossa jonka ole olla ollut olivat olisi ovatko onko saako
+        saa saan saat saamme saavat voiko voi voin voit voimme voivat voinko pitää pitääkö täytyy täytyykö pitäisi
+        tarvitsee tarvitseeko minun sinun hänen meidän teidän heidän minut minulle minulla meille meillä teillä sinulle
+        hänelle heille itse nämä nuo tuo tässä tästä tähän siitä siinä siihen sille sillä niiden näiden niitä näitä
+        jotka joita joiden johon josta jolla jolle jota kenen kenelle keneltä kenellä kenet ketkä minne mihin mistä
+        mille millä minkä mitkä miten montako paljonko kauanko moneltako usein vai eli siis nyt aina koskaan kaikki
+        kaikkien joku jokin jotain toinen muu muut muuta eikä enää kanssa ilman jälkeen aikana kautta yli alle noin
+        mukaan varten tulee tehdä tehdään
     """,
     "polish": """
         do i w z a o u kto co kiedy gdzie dlaczego jaki jaka jakie który która ile czy ja ty on ona my wy oni go mu jej
@@ -132,7 +145,15 @@ _OTHERS: Mapping[str, str] = {
     """,
     "czech": """
         do a i v z s k o u kdo co kdy kde proč jaký jaká jaké který která kolik zda já ty on ona my vy oni ho mu jí
-        jejich ten ta to té byl byla bylo byli bude má mají už jen velmi tak ve ze bez před nad pod
+        jejich ten ta to té byl byla bylo byli bude má mají už jen velmi tak ve ze bez před nad pod být jsem jsi jste
+        jsme mám máš máme máte mít měl měla mělo měli můžu mohu můžeš může můžeme můžete mohou mohl mohla musím musíš
+        musí musíme musíte musejí smím smí smíme smějí lze jde chci chceš chce chceme chtějí budu budeme budou budete
+        mě mně mi tě ti nás nám vás vám jim jich ji jej svůj své svou svého svých náš naše našeho našich můj moje mého
+        váš vaše tento tato toto tyto této tomto těchto tom tím těch těm tam tady zde pak potom když pokud aby či nebo
+        ani však protože také taky ještě kam odkud odkdy dokdy kterou kterého kterému kterém kterých kterým kteří jakou
+        jakého jakém jakých jakým koho komu kým čeho čemu čem čím kolika mezi přes podle během kvůli kromě proti vedle
+        až ke ku se si sebe by bych bychom byste není nejsou dělat udělat něco někdo nic nikdo každý každá každé
+        všechno všichni všechny jestli letos prosím
     """,
     "hungarian": """
         a is de van volt lesz ki mi mit mikor hol miért melyik hány mennyi hogyan én te ő mi ti ők nekem ha már még mert
@@ -143,8 +164,14 @@ _OTHERS: Mapping[str, str] = {
         bana bize miyim mıyım miyiz mıyız misin mısın lazım gerekir gerekiyor olur olabilir
     """,
     "romanian": """
-        o a cine ce când unde cum cât câți câte ai am are avea fost fi sunt era el ea noi voi ei lui lor să nici dar
-        dacă după până prin sub fără al ale
+        o a cine ce când unde cum cât câți câte câtă ai am are avea fost fi sunt era el ea noi voi ei lui lor să nici
+        dar dacă după până prin sub fără al ale cei cele cel cea acest această aceste acești acel acea acei acestea pot
+        poți poate putem puteți trebuie vreau vrea vor va vom veți aș ar fac face facem faceți eu tu îmi îți își ne vă
+        mă te se mi ți li le i sa său sale săi mea meu mele mei ta tău tale nostru noastră noștri noastre vostru avem
+        aveți aveam aveau eram erau ești suntem sunteți fie că ca ci deci ori iar și nu mai tot toate toți toată orice
+        oricine fiecare alt altă alte alți același care cărui căror căreia cui dintre între spre către despre peste
+        lângă asupra contra foarte doar numai încă deja acum atunci aici acolo unei unor unui unul niște căci fiindcă
+        deoarece într dintr printr s l n m v
     """,
     "indonesian": """
         di ke siapa apa kapan mana mengapa berapa bagaimana saya kamu dia kami kita mereka akan telah sudah atau juga

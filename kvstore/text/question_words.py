@@ -430,7 +430,7 @@ def _build_answer_patterns(
     """
     # The mark after a long number ends its sentence; after a short one, it can be that of an ordinal.
     number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+(?<!\d\d\d[.,])|{_build_alternation(answers['numbers'], has_spaces)})"
-    units, shares = (_build_alternation(answers[name], has_spaces) for name in ("units", "shares"))
+    units, shares, ages = (_build_alternation(answers[name], has_spaces) for name in ("units", "shares", "ages"))
     currencies = _build_alternation([*answers["currencies"], *_CURRENCY_CODES], has_spaces)
     gap = r"[\s-]" if has_spaces else r"\s?"
     middle = r"\)?(?:[\s-]\(?[^\W\d]+\.?)?" if has_spaces else ""  # a word between the number and the unit
@@ -448,6 +448,11 @@ def _build_answer_patterns(
         "duration": rf"{amount}(?:{units})|{units}{_FIELD_END}",
         "weight": rf"{number}{middle}{gap}?{_WEIGHT_UNITS}|{_WEIGHT_UNITS}{_FIELD_END}",
         "number": number,
+        # An age is with a year or its noun: *12 years old*, *born on 3 May 1990*; or it follows a name: *Ana Gil (42)*.
+        "age": (
+            rf"(?:{number}|(?<![\d.,])\d{{1,3}}{middle}){gap}(?:{ages})"
+            rf"|(?:{ages})[^.;!?。\n\d]{{0,24}}(?:\d{{1,2}}(?!\d)|(?:19|200)\d)|(?<=\w) \(\d{{1,2}}\)"
+        ),
         "frequency": rf"{number}|{_build_alternation(answers['frequencies'], has_spaces)}(?:{gap}{units})?",
         "percentage": rf"\d\s?%|{shares}",
         "money": (
