@@ -91,10 +91,13 @@ class FixedSettings:
         """Return the language whose rules split the sentences of a document, or None for the rules for English.
 
         A store with the ``tokenizer`` of an earlier kvstore always uses the English rules. ``language`` is the
-        document's language; if it is None (unknown), the result is ``unknown``, whose rules cover the punctuation of
-        all languages.
+        document's language; if it is None (unknown), as for a table, the result is the stemmer's language. The rules
+        for a name that is not a language with a word file, such as ``unknown`` or ``none``, cover the punctuation of
+        all languages. They are also used for a document without a known language in an English store.
         """
-        return None if self.tokenizer == ENGLISH_TOKENIZER else language or "unknown"
+        if self.tokenizer == ENGLISH_TOKENIZER:
+            return None
+        return language or ("unknown" if self.stemmer == "english" else self.stemmer)
 
     def replace(self, values: Mapping[str, Any]) -> FixedSettings:
         """Return a copy with these values of some settings.

@@ -442,6 +442,45 @@ def test_the_year_weekday_and_month_of_a_question_must_be_in_the_answer(
     assert store.ask("Quel était le tarif de l'abonnement pour adultes en 2019 ?").abstained
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "question", "other_month"),
+    [
+        ("czech", "V dubnu bylo v prodejně 7 reklamací.", "Kolik reklamací bylo v dubnu?", "v září"),
+        ("polish", "W marcu było u nas 7 reklamacji.", "Ile reklamacji było w marcu?", "w lipcu"),
+        ("danish", "I marts var der 7 klager på os.", "Hvor mange klager var der i marts?", "i maj"),
+        ("finnish", "Huhtikuussa oli 7 tilausta, mutta se on vähän.", "Montako tilausta oli huhtikuussa?", "elokuussa"),
+        ("romanian", "În martie au fost 7 reclamații la noi.", "Câte reclamații au fost în martie?", "în iulie"),
+        ("russian", "В марте этого года было 7 жалоб.", "Сколько жалоб было в марте?", "в июле"),
+        ("danish", "Butikken er åben om fredagen fra kl. 9.", "Hvornår er butikken åben om fredagen?", "om søndagen"),
+    ],
+)
+def test_the_month_or_weekday_can_be_in_any_grammatical_case(
+    make_store: Callable[..., kvstore.Store], language: str, text: str, question: str, other_month: str
+) -> None:
+    store = make_store(settings={"stemmer": language})
+    store.put("a", text)
+    assert not store.ask(question).abstained
+    month = " ".join(question.split()[-len(other_month.split()) :])
+    assert store.ask(question.replace(month, f"{other_month}?")).abstained
+
+
+def test_a_table_without_function_words_has_the_sentences_of_the_language_of_the_store(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store(settings={"stemmer": "danish"})
+    store.put("priser", "Prisliste pr. 1. januar for tandrensning: 455,00. Bideskinne: 2950,00. Krone: 6900,00.")
+    assert "\n\nPrisliste pr. 1. januar for tandrensning: 455,00. [1]" in store.ask("Hvad koster tandrensning?").text
+
+
+def test_a_date_with_spaces_ends_no_sentence(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "german"})
+    store.put(
+        "preise", "Die Preise für die Sauna gelten ab 15. 3. 2024 und bis zum 1. 5. 2025. Die Sauna ist im Keller."
+    )
+    answer = store.ask("Ab wann gelten die Preise für die Sauna?").text
+    assert answer.startswith("Die Preise für die Sauna gelten ab 15. 3. 2024 und bis zum 1. 5. 2025.")
+
+
 def test_the_number_after_a_noun_is_not_that_of_another(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"stemmer": "spanish"})
     store.put("autobuses", "El autobús de la línea 4 va a la estación. El autobús de las líneas 6 y 7 va al hospital.")

@@ -203,6 +203,11 @@ def test_sentences(text: str, expected: list[str]) -> None:
             "7. Junta: La elige el pleno. Véase el n.º 5.",
             ["7. Junta: La elige el pleno.", "Véase el n.º 5."],
         ),
+        (
+            "czech",
+            "Od 15. 3. 2024 je zavřeno. Bylo jich 3. Další nic.",
+            ["Od 15. 3. 2024 je zavřeno.", "Bylo jich 3.", "Další nic."],
+        ),
         ("german", "Siehe § 4 Abs. 2. S. 12 sagt es auch.", ["Siehe § 4 Abs. 2.", "S. 12 sagt es auch."]),
         ("italian", "Art. 3. Quota. È di 12 euro. Vedi pag. 5.", ["Art. 3. Quota. È di 12 euro.", "Vedi pag. 5."]),
         ("italian", "Dormono al Rif. Bertolini. Poi salgono.", ["Dormono al Rif. Bertolini.", "Poi salgono."]),

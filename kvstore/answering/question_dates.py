@@ -21,13 +21,13 @@ from ..text.question_words import read_language_file, split_phrases
 
 #: For each weekday, the first letters of its names, without accents.
 _WEEKDAY_STEMS = (
-    "montag|lundi|lunes|lunedi|maandag|mandag|segundas?-feira|poniedzial",
-    "dienstag|mardi|martes|martedi|dinsdag|tisdag|tercas?-feira|wtor",
-    "mittwoch|mercredi|miercoles|mercoledi|woensdag|onsdag|quartas?-feira|srod",
-    "donnerstag|jeudi|jueves|giovedi|donderdag|torsdag|quintas?-feira|czwart",
-    "freitag|vendredi|viernes|venerdi|vrijdag|fredag|sextas?-feira|piat",
-    "samstag|sonnabend|samedi|sabado|sabato|zaterdag|lordag|sobot",
-    "sonntag|dimanche|domingo|domenica|zondag|sondag|niedziel",
+    r"montag|lundi|lunes|lunedi|maandag|mandag|segundas?-feira|poniedzial|pondel|maanantai|lun(?:i|ea)(?!\w)",
+    r"dienstag|mardi|martes|martedi|dinsdag|tisdag|tirsdag|tercas?-feira|wtor|uter[yink]|tiistai|marti(?!e)|martea",
+    r"mittwoch|mercredi|miercoles|mercoledi|woensdag|onsdag|quartas?-feira|srod|stred[auye](?!\w)|keskiviik|miercur",
+    r"donnerstag|jeudi|jueves|giovedi|donderdag|torsdag|quintas?-feira|czwart|ctvrte?k|torstai|joi(?:a|lea)?(?!\w)",
+    r"freitag|vendredi|viernes|venerdi|vrijdag|fredag|sextas?-feira|piat|patek|patk[uy](?!\w)|perjantai|viner[ie]",
+    r"samstag|sonnabend|samedi|sabado|sabato|zaterdag|lordag|sobot|lauantai|sambat",
+    r"sonntag|dimanche|domingo|domenica|zondag|sondag|niedziel|nedel|sunnuntai|duminic",
 )
 _WEEKDAY_PATTERN = compile_lazily(rf"(?<!\w)(?:{'|'.join(f'({stems})' for stems in _WEEKDAY_STEMS)})\w*")
 #: Words for several weekdays without their names, and the ends of their abbreviations: daily, on workdays, Mo-Fr.
@@ -36,16 +36,18 @@ _OTHER_DAYS_PATTERN = compile_lazily(
     r"|en semaine|week-?ends?|jours (?:ouvr\w+|feries)|(?:todos los|cada) dias?|diari\w*|entre semana|laborables?"
     r"|festiv[oi]s?|fin(?:es)? de semana|tutti i giorni|ogni giorno|feriali|fine settimana|todos os dias|dias uteis"
     r"|fi[mn]s? de semana|feriados?|dagelijks|(?:elke|iedere) dag|(?:werk|week|feest)dag\w*|doordeweeks|dagligen"
-    r"|varje dag|vardag\w*|helg\w*|codziennie|dni \w+)(?!\w)|(?<!\w)[^\W\d_]{1,3}\.?\s?[-–—/]\s?[^\W\d_]{1,3}(?!\w)"
+    r"|varje dag|vardag\w*|helg\w*|codziennie|dni \w+|dagligt|hver ?dag\w*|denne|(?:vsedni|pracovni|kazdy) d\w+|arki\w*"
+    r"|joka paiva|viikonlo\w*|zilnic|fiecare zi)(?!\w)|(?<!\w)[^\W\d_]{1,3}\.?\s?[-–—/]\s?[^\W\d_]{1,3}(?!\w)"
 )
 #: Abbreviations of the weekdays from Monday on, without accents. They count in a list or range, or before an hour.
 _WEEKDAY_ABBREVIATIONS = {
     "dutch": "ma di wo do vr za zo", "french": "lun mar mer jeu ven sam dim", "german": "mo di mi do fr sa so",
     "italian": "lun mar mer gio ven sab dom", "portuguese": "seg ter qua qui sex sab dom",
     "spanish": "lun mar mie jue vie sab dom", "swedish": "man tis ons tor fre lor son",
+    "danish": "man tir ons tor fre lor son", "finnish": "ma ti ke to pe la su", "czech": "po ut st ct pa so ne",
 }  # fmt: skip
 #: The words between the first and the last weekday or month of a range, and words that only join two of them.
-_RANGE_WORDS = frozenset("a al ao ate au bis do fino hasta jusqu m t till to tot".split())
+_RANGE_WORDS = frozenset("a al ao ate au bis do fino hasta jusqu m pana t til till to tot до по".split())
 _CONJUNCTIONS = frozenset("and e en et i o oder och of oraz ou u und y".split())
 #: The maximum number of characters between the first and the last weekday or month of a range.
 _MAX_RANGE_GAP = 24
@@ -75,8 +77,6 @@ _YEAR_RANGE_PATTERN = compile_lazily(
     r"((?:1\d|20)?\d\d)(?!\d)",
     re.IGNORECASE,
 )
-#: Languages whose names of months have no case endings.
-_MONTH_LANGUAGES = frozenset("dutch french german italian portuguese spanish swedish".split())
 
 
 class DateWords(NamedTuple):
@@ -105,8 +105,7 @@ class DateWords(NamedTuple):
 def find_date_words(text: str, language: str | None) -> DateWords:
     """Return the weekdays, months and years in a text; ``language`` is the language in which months are named.
 
-    Names of months are known in the languages that do not inflect them. A range has all weekdays or months from the
-    first to the last one.
+    A range has all weekdays or months from the first to the last one.
 
     >>> dates = find_date_words("Lunes a miércoles y sábado, del 1 de octubre al 15 de enero de 2026", "spanish")
     >>> sorted(dates.weekdays), sorted(dates.months), sorted(dates.years)
@@ -201,7 +200,7 @@ def spell_dates_like_question(text: str, question: str) -> str:
 @cache
 def _read_months(language: str | None) -> Mapping[str, int]:
     """Return the number (1 to 12) of each name of a month in the word file of a language, without accents. Cached."""
-    word_file = read_language_file(language) if language in _MONTH_LANGUAGES else None
+    word_file = None if language is None else read_language_file(language)
     names = [] if word_file is None else split_phrases(word_file["answers"]["months"])
     numbers = read_month_numbers(language)
     return {fold_text(name): numbers[name] for name in names if name in numbers}

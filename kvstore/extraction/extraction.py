@@ -270,7 +270,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
     # The document's language if it is known not to be English.
-    foreign_language = None if sentence_language in ("english", "unknown") else sentence_language
+    foreign_language = None if language in (None, "english") else sentence_language
     is_english_by_chunk = detect_english([text[chunk.start : chunk.end] for chunk in chunks], foreign_language)
     byte_offsets = compute_byte_offsets(text, len(document.text))
     return ChunkedDocument(document, text, blocks, sections, chunks, byte_offsets, is_english_by_chunk, language)

@@ -14,14 +14,19 @@ from .name_words import MONTHS
 from .question_words import read_language_file, split_phrases
 
 #: For each month, the stems (first letters) of its names in the other languages, separated by spaces. A stem with a
-#: space in it has a "·" in its place. Stems are longer if two months begin alike.
+#: space in it has a "·" in its place. The longest stem counts if two months begin alike.
 _MONTH_STEMS = (
-    "jan jän ene gen sty oca янв يناير كانون·الثاني", "feb fév fev lut şub фев فبراير شباط",
-    "mar mär maa мар مارس آذار", "apr avr abr kwi nis апр أبريل إبريل نيسان",
-    "mai may mag mei maj май мая мае маю مايو أيار",
-    "jun juin giu cze haz июн يونيو حزيران", "jul juil lug lip tem июл يوليو تموز", "aug aoû ago sie ağu авг أغسطس",
-    "sep set wrz eyl сен أيلول سبتمبر", "oct okt ott out paź eki окт أكتوبر تشرين·الأول",
-    "nov lis kas ноя نوفمبر تشرين·الثاني", "dec dez déc dic gru ara дек ديسمبر كانون·الأول",
+    "jan jän ene gen sty oca ian led tammi янв січ ιαν जन يناير كانون·الثاني",
+    "feb fév fev lut şub úno helmi фев лют φεβ फ़र फर فبراير شباط",
+    "mar mär maa bře maalis мар бер μάρ μαρ मार्च مارس آذار",
+    "apr avr abr kwi nis dub huhti апр кві απρ अप्र أبريل إبريل نيسان",
+    "mai may mag mei maj kvě touko май мая мае маю тра μάι μαΐ मई مايو أيار",
+    "jun juin giu cze haz iun červ kesä июн чер ιούν ιουν जून يونيو حزيران",
+    "jul juil lug lip tem iul červenc červenec heinä июл лип ιούλ ιουλ जुल يوليو تموز",
+    "aug aoû ago sie ağu srp elo авг сер αύγ αυγ अग أغسطس", "sep set wrz eyl zář syys сен вер σεπ सित أيلول سبتمبر",
+    "oct okt ott out paź eki říj loka окт жов οκτ अक् أكتوبر تشرين·الأول",
+    "nov lis kas noi marras ноя лис νοέ νοε नव نوفمبر تشرين·الثاني",
+    "dec dez déc dic gru ara pro joulu дек гру δεκ दिस ديسمبر كانون·الأول",
 )  # fmt: skip
 
 
@@ -30,7 +35,7 @@ def read_month_numbers(language: str | None) -> dict[str, int]:
     """Return the number of each month by its names in English and in ``language`` (None: English only). Cached.
 
     English names can be abbreviated. In another language, the names are all forms in its word file that begin with a
-    stem of exactly one month.
+    stem of a month.
 
     >>> read_month_numbers("german")["märz"], read_month_numbers(None)["sept"]
     (3, 9)
@@ -41,12 +46,13 @@ def read_month_numbers(language: str | None) -> dict[str, int]:
     if word_file is None:
         return numbers_by_name
     for name in split_phrases(word_file["answers"]["months"]):
-        numbers = [
-            number
+        matches = [
+            (len(stem), number)
             for number, stems in enumerate(_MONTH_STEMS, 1)
-            if any(name.startswith(stem.replace("·", " ")) for stem in stems.split())
+            for stem in stems.split()
+            if name.startswith(stem.replace("·", " "))
         ]
-        is_word = name.replace(" ", "").isalpha()  # not a number with a sign, such as 1月
-        if len(numbers) == 1 and is_word:
-            numbers_by_name.setdefault(name, numbers[0])
+        is_word = "*" not in name and not any(map(str.isdigit, name))  # not a number with a sign, such as 1月
+        if matches and is_word:
+            numbers_by_name.setdefault(name, max(matches)[1])
     return numbers_by_name

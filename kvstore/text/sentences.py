@@ -52,6 +52,8 @@ _LABEL_NUMBER_PATTERN = compile_lazily(r"\d{1,3}(?:\.\d{1,3})*[a-z]?|[IVXLC]+")
 _MAX_TITLE_WORDS, _MAX_TITLE_LENGTH = 6, 80
 #: A number in digits or Roman numerals at the end of a text.
 _NUMBER_END_PATTERN = compile_lazily(r"(?:\d|\b[IVXLC]+)\s*\Z")
+#: A date with spaces, as in "3. 5. 2024".
+_DATE_PATTERN = compile_lazily(r"\d{1,2}\.\s?\d{1,2}\.\s?(?:19|20)\d\d(?!\d)")
 
 
 class _SentenceRules(NamedTuple):
@@ -193,6 +195,8 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
         return first_word is not None and first_word[0].lower() in FUNCTION_WORDS
     is_initial = len(word) == 1 and word.isupper()
     if is_initial or word.lower() in rules.abbreviations:
+        return False
+    if any(_DATE_PATTERN.match(f"{day}{word}.{text_after}") for day in ("", text_before[-4:].lstrip())):
         return False
     return not (rules.words_before_ordinals and rules.is_ordinal(word, text_before, text_after))
 
