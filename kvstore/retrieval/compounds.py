@@ -42,7 +42,7 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
     for noun in unknown_nouns:
         other_nouns = [other_noun for other_noun in nouns if other_noun != noun]
         replacement = (
-            _find_compound(noun, other_nouns, state, stem)
+            find_compound(noun, other_nouns, state, stem)
             or _split_compound(noun, state, stem)
             or _find_longer_compound(noun, state, stem)
         )
@@ -51,7 +51,7 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
     return replacements
 
 
-def _find_compound(noun: str, other_nouns: list[str], state: State, stem: Callable[[str], str]) -> str | None:
+def find_compound(noun: str, other_nouns: list[str], state: State, stem: Callable[[str], str]) -> str | None:
     """Return a compound of one of ``other_nouns`` and ``noun``, such as *Kündigungsfrist* for *Frist*, or None.
 
     ``other_nouns`` are the other nouns in the question. A linking element such as *s* can join the two. The compound in

@@ -8,7 +8,8 @@ are three kinds:
 - Another form of the word that has another stem, because the stemmer of the language does not know the endings
   (Swedish *rektor*, *rektorn*; Portuguese *inscrição*, *inscrições*; Italian *apre*, *apertura*), or the *ge-* of
   German participles (*gegründet*, *gründeten*).
-- In Germanic languages, the parts of a compound in lower case (*sjukanmäla* becomes *sjuk-anmäla*).
+- In Germanic languages, the parts of a compound in lower case (*sjukanmäla* becomes *sjuk-anmäla*), or the compound of
+  another word of the question and the word (*hyra* becomes *kajakhyra* in a question with *kajak*).
 - The word without a typing error: one letter is missing, added or wrong, or two letters are in the wrong order. The
   vocabulary of these languages is unknown, so only long words are corrected. Their first and last letters are kept, as
   in :mod:`.respelling`. A capitalized word can be a name, except in a language that capitalizes nouns (German): there,
@@ -29,7 +30,7 @@ from ..text.function_words import FUNCTION_WORDS_BY_LANGUAGE
 from ..text.languages import capitalizes_nouns
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
-from .compounds import MIN_PART, divide_compound
+from .compounds import MIN_PART, divide_compound, find_compound
 from .lexical_search import count_chunks_with_words
 from .word_forms import list_similar_words
 
@@ -99,10 +100,15 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
             if correction is not None:
                 replacements[word] = correction.capitalize()
             continue
-        parts = divide_compound(folded, state, stem) if language in _COMPOUNDING_LANGUAGES else None
+        parts = compound = None
+        if language in _COMPOUNDING_LANGUAGES:
+            parts = divide_compound(folded, state, stem)
+            other_words = [other for other in folded_words.values() if other != folded]
+            compound = find_compound(folded, other_words, state, stem)
         candidate_lists = (  # the first with a known word wins
             _list_forms(folded, language),
             ["-".join(parts)] if parts is not None else (),
+            [compound] if compound is not None else (),
             corrections,
         )
         for candidates in candidate_lists:
