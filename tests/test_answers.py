@@ -1270,12 +1270,13 @@ def test_a_section_after_thousands_of_others_is_found(store: kvstore.Store) -> N
     assert "Guests leave room 2950 clean." in store.ask("What does rule 2950 of the house rules say?").text
 
 
-def test_a_long_run_of_section_signs_is_read_in_linear_time(store: kvstore.Store) -> None:
+def test_a_long_run_of_section_signs_is_read_in_linear_time(
+    store: kvstore.Store, limit_cpu_time: Callable[[float], None]
+) -> None:
     store.put("lease", LEASE, title="Lease", format="markdown")
+    limit_cpu_time(20)
     for question in ("§" * 100_000, "What does section 4.2 say " + "say " * 50_000):
-        start = time.perf_counter()
-        store.ask(question)
-        assert time.perf_counter() - start < 10
+        assert store.ask(question).text
 
 
 def test_the_number_of_a_thing_is_not_taken_for_that_of_a_section(store: kvstore.Store) -> None:

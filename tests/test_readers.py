@@ -556,6 +556,11 @@ def test_a_date_at_the_right_side_of_a_page_is_no_title() -> None:
     )
 
 
+def test_shapes_of_a_picture_in_html_are_not_nested() -> None:
+    shapes = '<path d="M0,1L2,1" /><polygon points="0,1 2,1"/>'
+    assert read_one(f"<p>Before.</p><svg>{shapes * 3_000}</svg><p>After.</p>", "a.html").text == "Before.\n\nAfter.\n"
+
+
 def test_html_titles() -> None:
     assert read_one("<title>Site</title><h1>Page <i>one</i></h1>x", "a.html").title == "Page one"
     assert read_one("<title>5.4.\u00a0Constraints</title><h2>x</h2>y", "a.html").title == "Constraints"
@@ -619,6 +624,8 @@ def test_html_that_cannot_be_read() -> None:
     assert "has no text" in read_refused("<html><body><script>x()</script></body></html>", "a.html")
     assert "has no text" in read_refused("<frameset><frame src=x></frameset>", "a.html")
     assert "deep" in read_refused("<div>" * 1_000_000, "a.html")
+    for start in ("<svg><foreignObject>", "<svg><p>", "<svg/>", "<svg></svg>"):  # HTML, in which <g/> is left open
+        assert "deep" in read_refused(start + "<g/>" * 6_000, "a.html")
     xhtml = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>'
     assert read_one(xhtml + '<script src="x"/><p>kept</p></body></html>', "a.xhtml").text == "kept\n"
 

@@ -40,11 +40,18 @@ _SELF_CLOSED_PATTERN = re.compile(
 )
 #: Character data: text in XHTML, a comment in HTML.
 _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
-_TAG_PATTERN = re.compile(r"<(?P<slash>/?)(?P<name>[a-zA-Z][^\s/>]*)")  # </div
+_TAG_PATTERN = re.compile(  # </div, <path d="…" />
+    r"<(?P<slash>/?)(?P<name>[a-zA-Z][^\s/>]*)(?:[^<>]*(?P<self_closed>/)>)?"
+)
 #: Void elements, and elements that the parser closes automatically, so that they do not accumulate.
 _UNNESTED_TAGS = frozenset(
     "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
     "html head body a".split()
+)
+#: Elements of SVG pictures whose content is SVG too. There, a tag such as ``<path/>`` closes its element.
+_SVG_TAGS = frozenset(
+    "svg a circle clippath defs ellipse g image line lineargradient marker mask path pattern polygon polyline "
+    "radialgradient rect stop style symbol text textpath tspan use".split()
 )
 #: Formatting elements are often left open, and cost the parser less: they count as a fraction of a level.
 _FORMATTING_DEPTH = 0.25
@@ -173,9 +180,14 @@ def _check_depth(markup: str, file_name: str) -> None:
     if markup.count("<") <= _MAX_DEPTH:
         return
     depth = 0.0
+    is_in_svg = False
     for tag in _TAG_PATTERN.finditer(markup):
         name = tag["name"].lower()
-        if name in _UNNESTED_TAGS:
+        if name == "svg":
+            is_in_svg = not (tag["slash"] or tag["self_closed"])
+        elif name not in _SVG_TAGS:  # HTML, which ends SVG or is inside an element of it
+            is_in_svg = False
+        if name in _UNNESTED_TAGS or (is_in_svg and tag["self_closed"]):
             continue
         levels = _FORMATTING_DEPTH if name in _FORMATTING_TAGS else 1
         depth = max(0, depth - levels) if tag["slash"] else depth + levels
