@@ -431,11 +431,29 @@ def test_wrapped_sentences_are_not_entries(text: str) -> None:
     )
 
 
+def test_a_title_in_bold_labels_the_rest_of_its_item() -> None:
+    text = (
+        "1. **Number of boats**\n\n   At most 9 are let.\n\n   - Kayaks count.\n\n2. **Lunch**\n\n- **Tea**\n- Cake\n"
+    )
+    snippets = split_snippets(text, "markdown", "", False, None)
+    assert [(snippet.label, snippet.text) for snippet in snippets] == [
+        ("Number of boats", "At most 9 are let."),
+        ("Number of boats", "Kayaks count."),
+        ("", "Lunch"),
+        ("", "Tea"),
+        ("", "Cake"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("heading", "version"),
     [
         ("v1.2.3-rc.1 (3 May 2026)", "1.2.3-rc.1"),
         ("2026.1.0.dev4+g1 - 2026-02-03", "2026.1.0.dev4+g1"),
+        ("2026-02-03 (1.2.3)", "1.2.3"),
+        ("3 May 2026 - Tern version 1.2", "1.2"),
+        ("3 May 2026: 2.50", None),
+        ("2026-05-03 Meeting 1.2", None),
         ("1.2 Rules", None),
     ],
 )

@@ -129,6 +129,11 @@ _QUESTION_PATTERNS = (
     ("frequency", r"\bhow often\b"),
     ("number", r"\bhow (?:many|much|old|far|large|big|tall|high|fast|deep|wide|heavy|loud|hot|cold|thick)\b"),
     ("number", _build_noun_pattern("number amount population age limit") + r"(?<!limits)"),
+    (
+        "number",
+        rf"{_WHAT_IS} (?:default|max(?:imum)?|min(?:imum)?)(?: [\w-]+){{0,2}}? (?:age|amount|capacity|count|depth"
+        r"|distance|dose|duration|height|length|number|port|size|speed|temperature|timeout|weight|width)s?\b",
+    ),
     # After another question word or an auxiliary verb, "when" begins a condition ("What do I do when it rains?").
     (
         "time",

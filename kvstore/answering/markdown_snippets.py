@@ -32,6 +32,10 @@ from .snippets import (
 _RUN_IN_HEADING_PATTERN = compile_lazily(
     r"(?:(?:[-*+•]|\d+[.)])[ \t]+)?\*\*(?P<title>[^*\n]{1,80}?)(?:[.!]\*\*|\*\*\.)\s+(?=\S)"
 )
+#: The first paragraph of an item if it is only a title in bold or italics.
+_ITEM_TITLE_PATTERN = compile_lazily(
+    r"(?:[-*+•]|\d+[.)])[ \t]+(?P<mark>\*\*?|__?)(?P<title>[^*\n]{1,80}?)(?<![.!?:;,])(?P=mark)"
+)
 #: A term, and its definition on the line below.
 _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t]+\S")
 #: Lines of Markdown that define the targets of links, and show nothing.
@@ -89,7 +93,10 @@ class MarkdownSnippetSplitter:
         A run-in heading is not a snippet, but the term of the others.
         """
         block = self._blocks[block_span.block_index]
-        own_term, heading_end = _find_own_term(self._text, block)
+        next_block = (
+            self._blocks[block_span.block_index + 1] if block_span.block_index + 1 < len(self._blocks) else None
+        )
+        own_term, heading_end = _find_own_term(self._text, block, next_block)
         if heading_end is not None:
             block_span = block_span._replace(start=heading_end)
         content = block_span.content
@@ -115,13 +122,16 @@ class MarkdownSnippetSplitter:
             )
 
 
-def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
+def _find_own_term(text: str, block: ChunkBlock, next_block: ChunkBlock | None) -> tuple[str, int | None]:
     """Return the term that a paragraph or item defines, and the offset in ``text`` at which its run-in heading ends.
 
-    The term is empty if the block defines none. The offset is None if the block has no run-in heading.
+    The term is empty if the block defines none. The offset is None if the block has no run-in heading. A title alone is
+    the run-in heading of an item that continues in ``next_block`` (None: the text ends).
     """
     start, end = block.start, block.end
     run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)
+    if run_in_heading is None and next_block is not None and _continues_item(text, block, next_block):
+        run_in_heading = _ITEM_TITLE_PATTERN.fullmatch(text, start, end)
     if run_in_heading is not None:
         return render_inline(run_in_heading["title"]), run_in_heading.end()
     term = render_inline(strip_item_marker(text[start : block.term_end])) if block.term_end > start else ""
@@ -129,6 +139,13 @@ def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
         definition = _DEFINITION_PATTERN.match(text, start, end)
         term = "" if definition is None else render_inline(definition["term"])
     return term, None
+
+
+def _continues_item(text: str, block: ChunkBlock, next_block: ChunkBlock) -> bool:
+    """True if ``next_block`` is another paragraph of the item that ``block`` is in, and not a new item."""
+    content = text[next_block.start : next_block.end]
+    are_items = block.kind == next_block.kind == "item" and block.level == next_block.level
+    return are_items and strip_item_marker(content) == content
 
 
 def _find_table_header(text_before: str) -> str:

@@ -14,12 +14,16 @@ from ..structures.documents.documents import Section
 from ..text.blocks import to_plain_text
 from ..text.patterns import compile_lazily
 
-#: A heading of a changelog: a version and its date, and at most the name of the product.
-_RELEASE_PATTERN = compile_lazily(
-    r"\W*(?:[^\W\d][\w-]*\.? ){0,3}(?:v|version |release )?"
-    r"(?P<version>\d+(?:\.\d+){1,5}[\w+-]{0,20}(?:\.[\w+-]{1,20}){0,3})\W{1,4}(?:released )?"
-    r"(?P<date>\d{4}-\d\d-\d\d|\d{1,2}\.? [^\W\d_]{3,9}\.?,? \d{4}|[^\W\d_]{3,9}\.? \d{1,2},? \d{4})\W*",
-    re.IGNORECASE,
+_VERSION = r"(?P<version>\d+(?:\.\d+){1,5}[\w+-]{0,20}(?:\.[\w+-]{1,20}){0,3})"
+_DATE = r"(?P<date>\d{4}-\d\d-\d\d|\d{1,2}\.? [^\W\d_]{3,9}\.?,? \d{4}|[^\W\d_]{3,9}\.? \d{1,2},? \d{4})"
+_PRODUCT = r"(?:[^\W\d][\w-]*\.? ){0,3}"
+#: A heading of a changelog: a version and its date in either order, and at most the name of the product. After a date,
+#: a number such as "8.30" is a version only in parentheses or after a word that says so.
+_RELEASE_PATTERNS = (
+    compile_lazily(
+        rf"\W*{_PRODUCT}(?:v|version |release )?{_VERSION}\W{{1,4}}(?:released |on )?{_DATE}\W*", re.IGNORECASE
+    ),
+    compile_lazily(rf"\W*{_DATE}(?: \(|\W{{1,4}}{_PRODUCT}(?:v|version |release )){_VERSION}\W*", re.IGNORECASE),
 )
 #: A question for the date of a release. The answer reader takes that date for the answer to many other questions.
 _RELEASE_QUESTION_PATTERN = compile_lazily(
@@ -100,8 +104,12 @@ def remove_release_words(question: str) -> str:
 
 
 def parse_release(heading: str) -> Release | None:
-    """Return the version and date in a heading such as ``[2.4.0] - 2026-02-03``, or None if it has anything else."""
-    match = _RELEASE_PATTERN.fullmatch(heading)
+    """Return the version and date in a heading such as ``[2.4.0] - 2026-02-03``, or None if it has anything else.
+
+    >>> parse_release("2026-02-03 (2.4.0)")
+    Release(version='2.4.0', date='2026-02-03', is_latest=False)
+    """
+    match = next(filter(None, (pattern.fullmatch(heading) for pattern in _RELEASE_PATTERNS)), None)
     return None if match is None else Release(match["version"], match["date"])
 
 
