@@ -42,6 +42,8 @@ _MAX_BLOCK_WORDS = 60
 _MAX_LEAD_IN_WORDS = 4
 #: The maximum number of words displayed of a title or heading before an excerpt.
 _MAX_LABEL_WORDS = 12
+#: The beginning of a sentence about the thing that its heading names: "This hook is run by git-commit."
+_REFERENCE_PATTERN = compile_lazily(r"(?i:this|these)\b")
 #: The end of a sentence that the next one follows without a blank.
 _UNSPACED_END_PATTERN = compile_lazily("[。！？｡][」』”’）)】》〉]*\\Z")
 
@@ -451,10 +453,10 @@ def _format_labels(
 ) -> str:
     """Return the title, headings and caption to display before the ``snippets`` of an excerpt, joined by ``>``.
 
-    The title is needed if the first snippet does not mention its subject. All headings are needed if it is an item or a
-    row: an item means the opposite below "What to do" and "What not to do". A title or heading is also displayed if it
-    has a term (stemmed word) of the question, or the ``answer``, that the excerpt lacks. Long ones and those that add
-    no term are omitted. The file name can replace a missing title.
+    The title is needed if the first snippet does not mention its subject, and the innermost heading if it begins with a
+    pronoun. All headings are needed if it is an item or a row: an item means the opposite below "What to do" and "What
+    not to do". A title or heading is also displayed if it has a term (stemmed word) of the question, or the ``answer``,
+    that the excerpt lacks. Long ones and those that add no term are omitted. The file name can replace a missing title.
     """
     first = snippets[0]
     excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)
@@ -462,13 +464,14 @@ def _format_labels(
     lacks_answer = answer not in excerpt_text
     is_item_or_row = first.kind in ("item", "table")
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
+    refers_to_heading = first.needs_subject or _REFERENCE_PATTERN.match(first.text) is not None
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     # Each possible label, with True if the excerpt cannot be understood without it.
     candidates = [
         (title, not is_self_contained),
         *((parent, is_item_or_row) for parent in passage.parent_headings),
-        (heading, is_item_or_row or not (is_self_contained or title)),
+        (heading, is_item_or_row or not (is_self_contained or title) or refers_to_heading),
         (first.caption, True),
     ]
     if first.release is not None:  # the snippet is a heading itself, with a version and its date
