@@ -90,10 +90,10 @@ class FixedSettings:
     def get_sentence_language(self, language: str | None) -> str | None:
         """Return the language whose rules split the sentences of a document, or None for the rules for English.
 
-        A store with the ``tokenizer`` of an earlier kvstore always uses the English rules. ``language`` is the
-        document's language; if it is None (unknown), as for a table, the result is the stemmer's language. The rules
-        for a name that is not a language with a word file, such as ``unknown`` or ``none``, cover the punctuation of
-        all languages. They are also used for a document without a known language in an English store.
+        ``language`` is the document's language. If it is None (unknown), as for a table, the result is the stemmer's
+        language, or ``unknown`` if that is English. The rules for a name that is not a language with a word file, such
+        as ``unknown`` or ``none``, cover the punctuation of all languages. A store with the ``tokenizer`` of an earlier
+        kvstore always uses the English rules.
         """
         if self.tokenizer == ENGLISH_TOKENIZER:
             return None

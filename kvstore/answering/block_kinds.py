@@ -72,8 +72,8 @@ def _is_timestamped(lines: Sequence[str]) -> bool:
 def _is_record(lines: Sequence[str]) -> bool:
     """True if lines are a record: each is ``name: value``, with distinct names, as in a stored row.
 
-    All values must be short and no sentences. Or more than half of them are, and the record has at most
-    ``_MAX_RECORD_WORDS`` words.
+    All values must be short and not sentences. In a record of at most ``_MAX_RECORD_WORDS`` words, more than half of
+    the values are enough.
     """
     names = {field["name"] for field in map(_NAMED_VALUE_PATTERN.fullmatch, lines) if field is not None}
     if len(lines) < 2 or len(names) < len(lines):
@@ -103,7 +103,7 @@ def _has_columns(lines: Sequence[str]) -> bool:
 
 
 def _is_piped(lines: Sequence[str]) -> bool:
-    """True if there are several lines with cells between vertical bars; the first can be the rest of a row."""
+    """True if several lines have cells between vertical bars. The first line can be the end of a row, without a bar."""
     first_line, *later_lines = lines
     return len(later_lines) + (" | " in first_line) > 1 and all(" | " in line for line in later_lines)
 

@@ -375,9 +375,10 @@ def _lacks_rare_name(passage: Passage, question_terms: _QuestionTerms, state: St
 
 
 def _find_missing_nouns(question: str, reader_result: ReaderResult, question_terms: _QuestionTerms) -> set[str]:
-    """Return the terms of the nouns in a question that chunks have, but not the passage of the reader's best sentence.
+    """Return the nouns of a question (as stems) that occur in the store, but not in the passage of the best sentence.
 
-    A word that no chunk has can be another word for what the passage says. Only the last sentence asks.
+    A noun that occurs nowhere can be another word for what the passage says. Only the last sentence of the question
+    asks, and nouns such as "amount" only say what kind of answer it asks for.
     """
     passage_index, index = reader_result.best.position
     passage = reader_result.passages[passage_index]
@@ -391,7 +392,7 @@ def _find_missing_nouns(question: str, reader_result: ReaderResult, question_ter
 
 
 def _is_in_other_section(reader_result: ReaderResult, question_terms: _QuestionTerms) -> bool:
-    """True if the reader's best row is in a table below "Cats", and the question has the heading of a table on "Dogs".
+    """True if the question names the heading of a table other than that of the reader's best row: "Dogs", not "Cats".
 
     Both tables are in one document and have the same first column. The question has no word of the first heading, and
     the row no word of the second.

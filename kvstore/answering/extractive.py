@@ -213,9 +213,9 @@ class SnippetScorer:
     def list_labels(self, passage: Passage, index: int) -> list[str]:
         """Return the title, the headings and the caption of a passage above the snippet at ``index``.
 
-        The file name, or the folder's for a file name of one word, precedes a title that is missing or only repeats the
-        file name ("Changelog"), if it has a word of the question that the snippet and its labels lack. A file name of
-        one word does not do so: ``phones`` is the kind of the notes in a file, and not the subject of each note.
+        If the title is missing or only repeats the file name ("Changelog"), the file name comes first, provided that it
+        has a word of the question that the snippet and its labels lack. The folder's name replaces a file name of one
+        word: ``phones`` is the kind of the notes in a file, and not the subject of each note.
         """
         labels = passage.list_labels(index)
         path = PurePosixPath(passage.document)

@@ -132,7 +132,7 @@ def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int,
 
 
 def _find_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: int) -> ChunkRecord | None:
-    """Return the next (``step`` 1) or previous (-1) chunk of a document, or None if no chunk has the adjacent id.
+    """Return the next (``step`` 1) or previous (-1) chunk of a document, or None if its id is not ``chunk_id + step``.
 
     ``record`` is the record of ``chunk_id``.
     """

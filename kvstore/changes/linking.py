@@ -159,7 +159,7 @@ class Linker:
 
         Must be called after the last change. With ``expect_more``, deltas with further new documents follow.
         """
-        # A document is reported with changed chunks, mentions or headings. If it has several, all are changed chunks.
+        # Each document is reported under one kind of change. If it has several, its chunks are reported as changed.
         mentions, headings = self._chunks_with_changed_mentions, self._documents_with_changed_headings
         for document in headings.keys() & (self._changed_chunks.keys() | mentions.keys()):
             self.mark_changed(document, headings.pop(document).chunk_ids())

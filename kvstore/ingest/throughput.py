@@ -57,7 +57,7 @@ class Pace:
         self._add_point()
 
     def abandon_file(self, size: int) -> None:
-        """Finish the current file, of ``size`` bytes, of which no more is read: its other bytes need no time."""
+        """End the current file, of ``size`` bytes, early, and subtract its unread bytes from the total."""
         self.total_bytes -= size - self._current_bytes
         self.end_file(self._current_bytes)
 

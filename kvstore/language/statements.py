@@ -72,7 +72,7 @@ class _TemplateValue:
         self._value = value
 
     def __format__(self, specification: str) -> str:
-        """Return the text of the value or of its clause, as ``specification`` selects, which follows the colon."""
+        """Return the text of the value or of its clause; ``specification`` is ``KEYWORDS``, ``|form`` or both."""
         keywords, _, form = specification.partition("|")
         if keywords and (self._value is None or isinstance(self._value, bool)):
             return f" {keywords}" if self._value else ""

@@ -78,8 +78,9 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
     """Return the unknown words of a question, each with its replacement, in lower case and without accents.
 
     ``language`` is the question's language, and ``stem`` the stemming function for it. Function words and words without
-    a replacement are omitted. Other forms are preferred, then the parts of a compound, and then corrections. A word
-    with a capital letter is replaced only if it is a long German noun, and only by a correction with a capital.
+    a replacement are omitted. Other forms are preferred, then the parts of a compound, then the compound of the word
+    and another word of the question, and then corrections. A word with a capital letter is replaced only if it is a
+    long German noun, and only by a correction with a capital.
     """
     function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
     folded_words = {
@@ -127,8 +128,8 @@ def _is_long_noun(word: str, language: str) -> bool:
 def _is_likely_same_noun(noun: str, correction: str, stem: Callable[[str], str]) -> bool:
     """True if a misspelled German noun and its ``correction``, which must have a long stem, are likely the same noun.
 
-    If one letter differs, the correction is often another noun (*Abrechnung*, *Anrechnung*) or a name. If it has a
-    letter between the stem and the ending of ``noun``, it is another form (*Förderung*, *fördert*).
+    If one letter differs, the correction is often another noun (*Abrechnung*, *Anrechnung*) or a name. If it begins
+    with the stem of ``noun`` and ends with its ending, it is another form of it, with letters between them.
     """
     noun_stem = stem(noun)
     has_other_letter = len(noun) == len(correction) and sorted(noun) != sorted(correction)

@@ -27,7 +27,7 @@ from kvstore_cext.pages import PageError, Pages, get_address, verify_free_list
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError, StoreNotFoundError
 from ..process.frozen_dataclass import frozen_dataclass
 from .dense_copy import write_dense_copy
-from .lmdb_errors import STORAGE_ERRORS, report_system_errors, translate_error
+from .lmdb_errors import STORAGE_ERRORS, translate_error, translate_system_errors
 from .location import DATA_FILE, NEW_DATA_FILE, REPAIR_DIRECTORY
 from .mapped_pages import PageTransaction, VerifiedTransaction, release_pages
 from .meta_pages import find_first_leaf, make_foreign_file_error, verify_meta_pages
@@ -231,7 +231,7 @@ class DataFile:
         """
         page_size = self._page_size = self.environment.stat()["psize"]
         verify_meta = partial(self._verify_not_overtaken, change)
-        with report_system_errors(str(self.path)):
+        with translate_system_errors(str(self.path)):
             leaf = find_first_leaf(self.path, self._get_descriptor(), page_size, change, verify_meta)
         if leaf is None:
             return None
@@ -362,7 +362,7 @@ class DataFile:
         from lmdb.verify import VerifyError, verify
 
         try:
-            with report_system_errors(str(self.path)):
+            with translate_system_errors(str(self.path)):
                 faults = verify(str(self.path))  # type: ignore[no-untyped-call]
         except VerifyError as error:
             faults = [error]

@@ -26,7 +26,7 @@ from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyErro
 from ..process.closed_on_exit import ClosedOnExit
 from .data_file import CompactReport, FileStatistics
 from .index_file import remove_leftovers
-from .lmdb_errors import MapFull, report_system_errors, translate_error
+from .lmdb_errors import MapFull, translate_error, translate_system_errors
 from .location import (
     DATA_FILE,
     READERS_FILE,
@@ -107,7 +107,7 @@ class Environment(ClosedOnExit, OpenFile):
         compacting this store), InputError.
         """
         check_options(durability, map_size, max_bytes, lock_timeout)
-        with report_system_errors(str(path)):
+        with translate_system_errors(str(path)):
             directory = Path(path)
             create = create and not readonly
             is_missing = is_creation_needed(directory, create=create)

@@ -82,7 +82,7 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
 
 
 @contextmanager
-def report_system_errors(location: str) -> Iterator[None]:
+def translate_system_errors(location: str) -> Iterator[None]:
     """Replace an OSError from the block with a kvstore error; ``location`` is for errors that have no path."""
     try:
         yield
@@ -91,7 +91,7 @@ def report_system_errors(location: str) -> Iterator[None]:
 
 
 def _translate_system_error(error: OSError, path: str) -> KvstoreError:
-    """Return the kvstore error for an error of the system at a file of a store."""
+    """Return the kvstore error for an OSError on one of the store's files."""
     if error.errno in NO_SPACE_ERRNOS:
         return StoreFullError(f"{path}: the disk is full or failing ({error.strerror}); free some space and try again")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError, TransactionError
-from .lmdb_errors import NO_SPACE_ERRNOS, report_system_errors
+from .lmdb_errors import NO_SPACE_ERRNOS, translate_system_errors
 from .location import READERS_FILE, WRITER_FILE, flush, open_store_file
 from .readers_table import can_create_reader_table, reserve_reader_table
 
@@ -126,11 +126,11 @@ class WriterLock:
         error of the system.
         """
         self.require_not_held()
-        attempts: list[bool] = []
+        attempts: list[bool] = []  # the outcomes, known here even if an interrupt arrives before the return
         try:
             deadline = self._acquire_thread_lock(timeout, attempts)
             self._holder = threading.current_thread()
-            with report_system_errors(str(self.path)):
+            with translate_system_errors(str(self.path)):
                 self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
                 was_killed = bool(os.pread(self._descriptor, 1, 0))
             if was_killed:
@@ -201,7 +201,7 @@ class WriterLock:
         Returns None if there is no lock file, and therefore no writer. Raises LockTimeoutError if a writer holds the
         lock for ``timeout`` seconds.
         """
-        with report_system_errors(str(self.path)):
+        with translate_system_errors(str(self.path)):
             try:
                 return self._lock_file(fcntl.LOCK_SH, time.monotonic() + timeout, timeout)
             except FileNotFoundError:

@@ -25,7 +25,7 @@ import lmdb
 from ..errors import ClosedError, KvstoreError, StoreFullError, StoreNotFoundError, TransactionError
 from .change_buffer import ChangeBufferReader
 from .data_file import CompactReport, DataFile, FileStatistics, OvertakenError
-from .lmdb_errors import MapFull, report_system_errors, translate_error
+from .lmdb_errors import MapFull, translate_error, translate_system_errors
 from .location import DATA_FILE, flush
 from .locks import FileIdentity, SharedOpenLock, WriterLock, get_file_identity, release_lock
 from .mapped_pages import PageReleaser
@@ -212,7 +212,7 @@ class OpenFile:
         """Raise StoreNotFoundError if the data file is no longer at its path: writes would be lost."""
         with self.gate.lock:  # another thread that compacts the store replaces the file
             self.require_open()
-            with report_system_errors(str(self.path)):
+            with translate_system_errors(str(self.path)):
                 current_identity, opened_identity = get_file_identity(self.path / DATA_FILE), self._open_lock.identity
         if current_identity is None:
             raise StoreNotFoundError(

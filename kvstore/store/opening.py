@@ -28,7 +28,7 @@ from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated
 from ..settings import LANGUAGE_SETTINGS, FixedSettings, check_fixed_names
 from ..storage.environment import Environment, View
-from ..storage.lmdb_errors import report_system_errors
+from ..storage.lmdb_errors import translate_system_errors
 from ..storage.location import DATA_FILE, WRITER_FILE, require_accessible
 from ..storage.locks import MAX_PAUSE, get_file_identity, has_living_holder
 from ..storage.open_options import check_lock_timeout
@@ -91,7 +91,7 @@ def open_store(
     check_fixed_names(creation_settings)
     own_embedder = _record_embedder(creation_settings, embedder)
     require_accessible(Path(path, DATA_FILE))
-    with report_system_errors(str(path)):  # a relative path, if the working directory was deleted
+    with translate_system_errors(str(path)):  # a relative path, if the working directory was deleted
         real_path = os.path.realpath(path)
     with _locks.setdefault(real_path, threading.Lock()):
         identity = get_file_identity(Path(path, DATA_FILE))  # the same for all paths to the file; None: no file

@@ -342,10 +342,12 @@ def _measure_phrase(phrase: str, has_spaces: bool) -> int:
 
     Each choice between options in the phrase counts as its longest option.
     """
-    longest_phrase = _CHOICE_PATTERN.sub(
-        lambda choice: max(choice[1].split("/"), key=lambda option: len(option.split())), phrase
-    )
-    return len(re.findall(r"\w+", longest_phrase)) if has_spaces else len(longest_phrase)
+
+    def measure(text: str) -> int:
+        """Return the number of words or characters of a text."""
+        return len(re.findall(r"\w+", text)) if has_spaces else len(text)
+
+    return measure(_CHOICE_PATTERN.sub(lambda choice: max(choice[1].split("/"), key=measure), phrase))
 
 
 def _build_phrase_pattern(

@@ -46,10 +46,10 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> tuple[list[Hit], Ma
     The added hits are the chunks with the nearest vectors, those of a document that the question identifies by a date,
     number or version, and rows that it compares by a superlative. The store must have an embedder.
 
-    The tables are those of the documents with rows that can be compared, by document key. A table is any value that
-    identifies it: the document key if the document has several rows. If the document is a row, it is the set of
-    columns, which documents of the same table share. All rows of these documents are among the hits. If each row is a
-    document, only rows with an extreme value are, at most ``_MAX_EQUAL_ROWS`` of a table.
+    The mapping has the table of each document with rows that can be compared, by document key. A table is identified by
+    the document key if the document has several rows, and by the set of its columns if the document is one row. All
+    rows of a document with several are among the hits. If each row is a document, only rows with an extreme value are,
+    at most ``_MAX_EQUAL_ROWS`` of a table.
     """
     limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     limited_query.abstracts = False  # only the hits are used
@@ -71,7 +71,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> tuple[list[Hit], Ma
     add_ranking(rank_by_vector(limited_query, MAX_CHUNKS), "near the question")
     add_nearest(_list_identified_document(hits, query), "in the document with the number that the question names")
     add_nearest(_list_table_parts(list(hits_by_chunk.values()), query), "in a table that a hit is a part of")
-    add_nearest(_list_latest_release(list(hits_by_chunk.values()), query), "the latest version in a list of changes")
+    add_nearest(_list_release_chunks(list(hits_by_chunk.values()), query), "the latest version in a list of changes")
     rows = _list_compared_rows(list(hits_by_chunk.values()), query)
     limited_query.top = len(rows.chunks)
     add_nearest(rows.chunks, "in a table whose rows the question compares", len(rows.chunks))
@@ -115,7 +115,7 @@ def _list_table_parts(hits: Sequence[Hit], query: Query) -> list[int]:
     return list(chunks)
 
 
-def _list_latest_release(hits: Sequence[Hit], query: Query) -> list[int]:
+def _list_release_chunks(hits: Sequence[Hit], query: Query) -> list[int]:
     """Return the ids of the chunk with the latest version in a changelog, and of the first chunk of the changelog.
 
     The first chunk can name the product. The changelog is the first document of the hits that has headings with

@@ -103,7 +103,7 @@ class _Range(NamedTuple):
     label: str = ""
 
     def includes(self, quantity: Quantity) -> bool:
-        """True if the range includes a quantity with the same unit, or a part of it (of a month: some of its days).
+        """True if the range overlaps a quantity, which must have the same unit; a month may overlap only partly.
 
         A range whose lower end is greater wraps around, as from November to February.
         """

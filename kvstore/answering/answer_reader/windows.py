@@ -283,7 +283,7 @@ class _CandidateEstimator:
         return self._answer_type.is_missing_in(text, labels)
 
     def _has_other_number(self, entry: str) -> bool:
-        """True if an entry has another number than the question: "Week: 30" for week 31, "5: no route" for code 4."""
+        """True if an entry has a number other than the question's: "Week: 30" for week 31, "5: no route" for code 4."""
         for match in _NUMBERED_ENTRY_PATTERN.finditer(entry):
             numbers = self._numbers_by_noun.get((match["noun"] or "").rpartition(" ")[2].lower())
             if numbers and match["number"] not in numbers:

@@ -287,8 +287,8 @@ class Evaluation:
         """Return the documents in which a field equals one of ``values``.
 
         The index keys of the field's values begin with ``field_prefix``. The rest of the key of each of ``values`` is
-        in one of ``spans``, which ascend. Another number in a span is a possible match if it is inexact as a decimal,
-        or if any of ``values`` is (``are_exact`` is False); see :meth:`_compare_numbers`.
+        in one of ``spans``, which ascend. A number in a span is only a possible match if it has no exact decimal form,
+        or if it differs and one of ``values`` has none (``are_exact`` is False); see :meth:`_compare_numbers`.
         """
         certain_rows, possible_rows = list[tuple[bytes, memoryview]](), list[tuple[bytes, memoryview]]()
         prefixed_spans = [(field_prefix + start, field_prefix + stop) for start, stop in spans]
@@ -497,7 +497,7 @@ def _combine_bounds(
 
 
 def _compute_number_span(number: float) -> tuple[bytes, bytes]:
-    """Return the span (start and stop) of the encoded numbers that SQLite could confuse with ``number``."""
+    """Return the span (start and stop) of the encoded numbers whose decimal text SQLite could parse as ``number``."""
     low_key, high_key = map(encode_number_bound, compute_parse_range(number))
     # An encoded number is a bound and one more byte (integer or float), so the stop sorts after both encodings of the
     # highest of these numbers.

@@ -95,8 +95,8 @@ class MetadataIndex:
     def iter_rows_in_spans(self, spans: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, memoryview]]:
         """Yield the rows (index key and container) whose index key is in any of ``spans`` (from start to stop).
 
-        Both starts and stops ascend; spans may overlap. The steps are at most as many as the spans, and as many as the
-        rows from the first start to the last stop.
+        Both starts and stops ascend; spans may overlap. Scans at most once per span, and reads at most the rows from
+        the first start to the last stop.
         """
         stops = [stop for _, stop in spans]
         position = 0

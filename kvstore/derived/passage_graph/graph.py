@@ -270,8 +270,8 @@ class GraphWriter(ViewWriter, PassageGraph):
     def put_headings(self, flags: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
         """Replace the mention bits for names in titles, headings and triples in the rows of chunks.
 
-        ``flags`` has these bits by chunk and entity. The counts of mentions are kept. ``removed_entities`` are no
-        longer in any row.
+        ``flags`` has these bits by chunk and entity. The counts of mentions (``COUNT_BITS``) are kept. Edges to
+        ``removed_entities`` are dropped.
         """
         self._change_chunks(((chunk, row, removed_entities) for chunk, row in flags.items()), COUNT_BITS)
 

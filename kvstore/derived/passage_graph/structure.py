@@ -48,10 +48,10 @@ class GraphMaintainer:
     def apply_delta(self, delta: Delta) -> None:
         """Write the changes of edges, links and degrees (chunk counts of entities) that follow from ``delta``.
 
-        It has new documents, and changes of stored chunks: the entities that a chunk no longer mentions
-        (``removed_mentions``), all other changes of mentions (``changed_mentions``), of names in titles and headings
-        (``changed_headings``), and chunks with several changes or other facts (``changed_chunks``). Removals, which
-        :meth:`remove_document` collected, are written too.
+        The delta has new documents, and changes of stored chunks: in ``removed_mentions`` the entities that a chunk no
+        longer mentions, in ``changed_mentions`` all other changes of mentions, in ``changed_headings`` the documents
+        with other names in their titles and headings, and in ``changed_chunks`` the chunks with several of these
+        changes, or with changed triples. Removals, which :meth:`remove_document` collected, are written too.
         """
         if delta.removed_mentions:
             self._graph.remove_entities(delta.removed_mentions)
@@ -101,7 +101,8 @@ class GraphMaintainer:
     ) -> None:
         """Write the names in the titles and headings of ``delta.changed_headings`` to the rows of the chunks below.
 
-        The rows of a document with triples (``pairs_by_document``) are built again, as above.
+        The rows of a document with triples (``pairs_by_document``) are built again, as in
+        :meth:`_put_changed_mentions`.
         """
         heading_flags: dict[int, EdgeRow] = {}
         sections_by_document = self._state.documents.get_sections_many(record.id for record in delta.changed_headings)

@@ -385,7 +385,7 @@ class DocumentWriter(ViewWriter, Documents):
                 yield list(documents.values())
 
     def find_stored_keys(self, keys: Iterable[str]) -> set[str]:
-        """Return the keys that a document has, without reading its record."""
+        """Return those of ``keys`` that belong to stored documents, without reading their records."""
         nonempty_keys = [key for key in keys if key]  # LMDB has no empty keys
         values = self._view.get_many(tables.DOCUMENT_KEYS, list(map(encode_key, nonempty_keys)))
         return {key for key, value in zip(nonempty_keys, values, strict=True) if value is not None}

@@ -46,6 +46,7 @@ def list_best_addresses(addresses: list[int]) -> list[int]:
         return addresses
     best_addresses: dict[int, int] = {}
     for address in sorted(addresses):
-        # A node and an abstract can have the same id. The addresses of nodes have no rank bits.
+        # A node and an abstract can have the same id. The addresses of nodes have no rank bits; ~ makes their keys
+        # negative, and so different from the ids of abstracts.
         best_addresses.setdefault(~address if address <= TARGET_MASK else address & TARGET_MASK, address)
     return list(best_addresses.values())

@@ -120,8 +120,8 @@ class BlockLists:
             # left for earlier blocks.
             ranges = locate_last_blocks(pending_changes)
             blocks = view.get_last_many(self._table, ranges)
-            if None in blocks:  # a number below all blocks belongs to the first one
-                if new_blocks:  # which can be new
+            if None in blocks:  # a number below all blocks belongs to the first block of its list
+                if new_blocks:  # written first, because one of them can be that block
                     self._write_blocks(new_blocks, small_blocks)
                     blocks = view.get_last_many(self._table, ranges)
                 blocks = [
@@ -143,10 +143,11 @@ class BlockLists:
     def _write_blocks(
         self, new_blocks: dict[bytes, bytes | None], small_blocks: list[dict[int, tuple[bytes, int]]]
     ) -> None:
-        """Write new blocks, and merge small ones of them with the next block of the same entity; empty both arguments.
+        """Write new blocks, and merge the small ones with the next block of the same entity; empty both arguments.
 
-        They are written together, because each write makes the next search slower. ``small_blocks`` are in order of
-        the changes, the last block of an entity first. Both blocks together must be small enough to be merged.
+        They are written together, because a search must look through the changes that were written since the last
+        commit. ``small_blocks`` are in order of the changes, the last block of an entity first. Two blocks are merged
+        only if they are small enough together.
         """
         view = cast(WriteView, self.view)
         view.change_many(self._table, new_blocks)

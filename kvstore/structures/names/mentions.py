@@ -315,8 +315,8 @@ def collect_addresses(
 ) -> dict[int, list[int]]:
     """Return for each entity its addresses: the abstracts (summaries) that mention it, with ranks.
 
-    The rank of a leaf abstract depends on the number of occurrences in its chunks. Occurrences in headings have their
-    own ranks. An abstract can occur more than once.
+    A leaf abstract has the id of its group of ``GROUP_SIZE`` chunks. Its rank depends on the number of occurrences in
+    these. Occurrences in headings have their own ranks. An abstract can occur more than once.
     """
     entities_by_group: dict[int, list[int]] = {}
     for chunk, occurrences in occurrences_by_chunk.items():
