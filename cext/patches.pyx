@@ -436,8 +436,12 @@ def find_last_keys(list ranges not None, tuple key_lists not None) -> list:
     cdef list keys
     last_keys: list = []
     for start, stop in ranges:
+        if start is None or stop is None:
+            raise TypeError("a range must be two bytes objects, not None")
         last_key = None
         for keys in key_lists:
+            if keys is None or None in keys:
+                raise TypeError("keys must be bytes, not None")
             low, high = 0, len(keys)
             while low < high:
                 middle = (low + high) // 2

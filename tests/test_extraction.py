@@ -240,7 +240,7 @@ HEADED = {
     ),
     "annexes": (
         "1. Services\n\n1.1 Patches come monthly.\n\n2. Fees\n\n2.1 They are due.\n\n3. Data\n\n3.1 They stay here.\n\n"
-        "Annex B is part of it.\n\nAnnex B – Rates\n\nA night costs 215 euros.\n\n"
+        "Annex B is part of it.\n\nSchedule a visit within two weeks\n\nAnnex B – Rates\n\nA night costs 215 euros.\n\n"
         "Amendment 1 (14 January 2025)\n\nClause 3 is deleted.\n",
         ["1. Services", "2. Fees", "3. Data", "Annex B – Rates", "Amendment 1 (14 January 2025)"],
     ),

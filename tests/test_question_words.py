@@ -10,6 +10,7 @@ import pytest
 
 import kvstore
 from kvstore.answering.answer_types import detect_answer_type
+from kvstore.answering.question_dates import find_date_words
 from kvstore.retrieval.overview import is_overview_question, parse_summary_request
 from kvstore.text.languages import detect_question_language
 from kvstore.text.question_words import FOLDER, load_question_words
@@ -811,6 +812,37 @@ def test_the_age_of_another_person_or_thing_is_no_age_of_the_person(tmp_path: Pa
         assert store.ask("Ile lat ma pani Hanna Maj?").abstained
         store.put("b", "Most Karola w Pradze zbudowano w 1357 roku. Most Karola jest z kamienia.")
         assert not store.ask("Ile lat ma Karola most z kamienia?").abstained
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Wie alt ist Anna Weber?", "Anna Weber, Köchin, * 3. Mai 1984 in Husum"),
+        ("Wie alt ist die Villa Rosa Park?", "Die Villa Rosa Park wurde 1920 gebaut."),
+    ],
+)
+def test_a_year_can_show_the_age(question: str, text: str, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"stemmer": "german"}) as store:
+        store.put("a", text)
+        assert not store.ask(question).abstained
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "weekdays", "months"),
+    [
+        ("Herr Martin öffnet die Kasse.", "german", [], []),
+        ("Kdy je otevřeno v úterý a ve středu?", "czech", [1, 2], []),
+        ("Deschis luni și joi, valabil 6 luni.", "romanian", [0, 3], []),
+        ("Åbent tirsdag i denne bygning ved arkivet.", "danish", [1], []),
+        ("Kierownik Maj wydaje klucze w marcu.", "polish", [], [3]),
+        ("Где Марта выдаёт ключи 5 мая?", "russian", [], [5]),
+    ],
+)
+def test_names_and_words_of_other_languages_are_no_days_or_months(
+    text: str, language: str, weekdays: list[int], months: list[int]
+) -> None:
+    dates = find_date_words(text, language)
+    assert (sorted(dates.weekdays), sorted(dates.months), dates.has_other_days) == (weekdays, months, False)
 
 
 @pytest.mark.parametrize(

@@ -624,7 +624,13 @@ def test_html_that_cannot_be_read() -> None:
     assert "has no text" in read_refused("<html><body><script>x()</script></body></html>", "a.html")
     assert "has no text" in read_refused("<frameset><frame src=x></frameset>", "a.html")
     assert "deep" in read_refused("<div>" * 1_000_000, "a.html")
-    for start in ("<svg><foreignObject>", "<svg><p>", "<svg/>", "<svg></svg>"):  # HTML, in which <g/> is left open
+    for start in (
+        "<svg><foreignObject>",
+        "<svg><p>",
+        "<svg/>",
+        "<svg></svg>",
+        "<!-- <svg> -->",
+    ):  # HTML, in which <g/> is left open
         assert "deep" in read_refused(start + "<g/>" * 6_000, "a.html")
     xhtml = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>'
     assert read_one(xhtml + '<script src="x"/><p>kept</p></body></html>', "a.xhtml").text == "kept\n"

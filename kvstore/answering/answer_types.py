@@ -182,6 +182,8 @@ _MAIL_HEADER_PATTERN = compile_lazily(r"(?m)\b(?:From|To|Cc|Sent|Date): [^\n]*[@
 _MAX_QUESTION_LENGTH = 4000
 #: The numbers of characters before and after the name of a person that can have the person's age.
 _MAX_BEFORE_PERSON, _MAX_AFTER_PERSON = 60, 120
+#: A year of birth or, for a building that is named like a person, of construction.
+_OLD_YEAR_PATTERN = compile_lazily(r"(?<![\d.,])1\d{3}(?![.,]?\d)")
 #: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
 _MIN_COVERAGE_FRACTION = 0.5
 
@@ -379,7 +381,7 @@ def find_missing_answer_type(
     elif not (is_english or texts_near_person):
         has_names = [all(passage.has_name(name) for name in names) for passage in passages]
         relevant_texts = list(compress(texts, has_names)) or texts
-    if any(map(answer_type.is_present_in, relevant_texts)):
+    if any(map(answer_type.is_present_in, relevant_texts)) or any(map(_OLD_YEAR_PATTERN.search, texts_near_person)):
         return ""
     return "amount of money" if answer_type.name == "money" else answer_type.name
 

@@ -21,23 +21,31 @@ from ..text.question_words import read_language_file, split_phrases
 
 #: For each weekday, the first letters of its names, without accents.
 _WEEKDAY_STEMS = (
-    r"montag|lundi|lunes|lunedi|maandag|mandag|segundas?-feira|poniedzial|pondel|maanantai|lun(?:i|ea)(?!\w)",
-    r"dienstag|mardi|martes|martedi|dinsdag|tisdag|tirsdag|tercas?-feira|wtor|uter[yink]|tiistai|marti(?!e)|martea",
-    r"mittwoch|mercredi|miercoles|mercoledi|woensdag|onsdag|quartas?-feira|srod|stred[auye](?!\w)|keskiviik|miercur",
-    r"donnerstag|jeudi|jueves|giovedi|donderdag|torsdag|quintas?-feira|czwart|ctvrte?k|torstai|joi(?:a|lea)?(?!\w)",
-    r"freitag|vendredi|viernes|venerdi|vrijdag|fredag|sextas?-feira|piat|patek|patk[uy](?!\w)|perjantai|viner[ie]",
-    r"samstag|sonnabend|samedi|sabado|sabato|zaterdag|lordag|sobot|lauantai|sambat",
-    r"sonntag|dimanche|domingo|domenica|zondag|sondag|niedziel|nedel|sunnuntai|duminic",
+    "montag|lundi|lunes|lunedi|maandag|mandag|segundas?-feira|poniedzial|maanantai",
+    "dienstag|mardi|martes|martedi|dinsdag|tisdag|tirsdag|tercas?-feira|wtor|tiistai",
+    "mittwoch|mercredi|miercoles|mercoledi|woensdag|onsdag|quartas?-feira|srod|keskiviik",
+    "donnerstag|jeudi|jueves|giovedi|donderdag|torsdag|quintas?-feira|czwart|torstai",
+    "freitag|vendredi|viernes|venerdi|vrijdag|fredag|sextas?-feira|piat|perjantai",
+    "samstag|sonnabend|samedi|sabado|sabato|zaterdag|lordag|sobot|lauantai",
+    "sonntag|dimanche|domingo|domenica|zondag|sondag|niedziel|sunnuntai",
 )
-_WEEKDAY_PATTERN = compile_lazily(rf"(?<!\w)(?:{'|'.join(f'({stems})' for stems in _WEEKDAY_STEMS)})\w*")
+#: The same of languages in which they begin words of other languages: "marti" is in Martin, "joi" in Joiner.
+_WEEKDAY_STEMS_BY_LANGUAGE = {
+    "czech": ("pondel", "uter[yink]", r"stred[auye](?!\w)", "ctvrte?k", r"pat(?:ek|k[uy])(?!\w)", "sobot", "nedel"),
+    "romanian": (
+        r"(?<!\d )lun(?:i|ea)(?!\w)", r"mart(?:i|ea)(?!\w)", "miercur", r"joi(?:a|lea)?(?!\w)", "viner[ie]", "sambat",
+        "duminic",
+    ),
+}  # fmt: skip
 #: Words for several weekdays without their names, and the ends of their abbreviations: daily, on workdays, Mo-Fr.
 _OTHER_DAYS_PATTERN = compile_lazily(
     r"(?<!\w)(?:taglich|jederzeit|(?:werk|wochen|feier|arbeits)tag\w*|wochenend\w*|tous les jours|chaque jour"
     r"|en semaine|week-?ends?|jours (?:ouvr\w+|feries)|(?:todos los|cada) dias?|diari\w*|entre semana|laborables?"
     r"|festiv[oi]s?|fin(?:es)? de semana|tutti i giorni|ogni giorno|feriali|fine settimana|todos os dias|dias uteis"
     r"|fi[mn]s? de semana|feriados?|dagelijks|(?:elke|iedere) dag|(?:werk|week|feest)dag\w*|doordeweeks|dagligen"
-    r"|varje dag|vardag\w*|helg\w*|codziennie|dni \w+|dagligt|hver ?dag\w*|denne|(?:vsedni|pracovni|kazdy) d\w+|arki\w*"
-    r"|joka paiva|viikonlo\w*|zilnic|fiecare zi)(?!\w)|(?<!\w)[^\W\d_]{1,3}\.?\s?[-–—/]\s?[^\W\d_]{1,3}(?!\w)"
+    r"|varje dag|vardag\w*|helg\w*|codziennie|dni \w+|dagligt|hver ?dag\w*|(?:vsedni|pracovni|kazdy) d\w+"
+    r"|arki(?:na|sin|paiv\w*)?|joka paiva|viikonlo\w*|zilnic|fiecare zi)(?!\w)"
+    r"|(?<!\w)[^\W\d_]{1,3}\.?\s?[-–—/]\s?[^\W\d_]{1,3}(?!\w)"
 )
 #: Abbreviations of the weekdays from Monday on, without accents. They count in a list or range, or before an hour.
 _WEEKDAY_ABBREVIATIONS = {
@@ -52,6 +60,9 @@ _CONJUNCTIONS = frozenset("and e en et i o oder och of oraz ou u und y".split())
 #: The maximum number of characters between the first and the last weekday or month of a range.
 _MAX_RANGE_GAP = 24
 _WORD_PATTERN = compile_lazily(r"[^\W\d_]+")
+#: Languages that write months in lower case and have names of persons like them: *Maj*, *Марта*.
+_LOWER_CASE_MONTH_LANGUAGES = frozenset("czech danish finnish norwegian polish romanian russian ukrainian".split())
+_NEXT_WORD_PATTERN = compile_lazily(r"(?<=[^\W\d_] )([^\W\d_]++)(?!\w| ?\d)")
 _NUMERIC_DATE_PATTERN = compile_lazily(
     # With a year: "7.1." can be the number of a section.
     r"(?<![\d./-])(?:\d{1,2}[./-] ?(?P<month>1[0-2]|0?[1-9])[./-] ?(?:19|20)?\d\d(?![./-]?\d)"
@@ -118,7 +129,7 @@ def find_date_words(text: str, language: str | None) -> DateWords:
     folded_text = fold_text(text)
     weekdays = [
         (match.start(), match.end(), match.lastindex - 1)
-        for match in _WEEKDAY_PATTERN.finditer(folded_text)
+        for match in _compile_weekdays(language).finditer(folded_text)
         if match.lastindex is not None
     ]
     abbreviations = _WEEKDAY_ABBREVIATIONS.get(language or "", "").split()
@@ -133,10 +144,11 @@ def find_date_words(text: str, language: str | None) -> DateWords:
         weekdays.sort()
         other_text = pattern.sub(" ", folded_text)
     numbers = _read_months(language)
+    names = _list_capitalized_words(text) if language in _LOWER_CASE_MONTH_LANGUAGES else frozenset()
     months = [
         (match.start(), match.end(), numbers[match.group()] - 1)
         for match in _WORD_PATTERN.finditer(folded_text)
-        if match.group() in numbers
+        if match.group() in numbers and match.group() not in names
     ]
     numeric_months = (int(match["month"] or match["iso"]) for match in _NUMERIC_DATE_PATTERN.finditer(text))
     return DateWords(
@@ -160,6 +172,20 @@ def has_year(year: str, texts: Iterable[str]) -> bool:
             if first <= year <= first[: 4 - len(last)] + last:
                 return True
     return False
+
+
+@cache
+def _compile_weekdays(language: str | None) -> re.Pattern[str]:
+    """Return a pattern for the names of weekdays, with a group for each day from Monday on. Cached."""
+    additional_stems = _WEEKDAY_STEMS_BY_LANGUAGE.get(language or "", _WEEKDAY_STEMS)
+    groups = (f"({stems}|{additional})" for stems, additional in zip(_WEEKDAY_STEMS, additional_stems, strict=True))
+    return re.compile(rf"(?<!\w)(?:{'|'.join(groups)})\w*")
+
+
+def _list_capitalized_words(text: str) -> frozenset[str]:
+    """Return the words after another word that begin with a capital and have no number after them, without accents."""
+    words = (match[1] for match in _NEXT_WORD_PATTERN.finditer(text))
+    return frozenset(fold_text(word) for word in words if word[0].isupper())
 
 
 @cache

@@ -37,7 +37,7 @@ _ITEM_PATTERN = compile_lazily(r"-(?:\s+|\Z)|\{\Z")
 #: The values of a key whose settings or text are on the lines below.
 _MULTILINE_VALUES = frozenset(("", "{", "[", "|", ">", "|-", ">-", "|+", ">+"))
 #: A word in the name of a key. ``maxReplicas`` has two.
-_WORD_PATTERN = compile_lazily(r"[^\W\d_](?:[^\W\d_A-Z]|[A-Z](?![a-z]))*|\d+")
+_WORD_PATTERN = compile_lazily(r"[^\W\d_](?:[^\W_A-Z]|[A-Z](?![a-z]))*|\d+")
 #: The line below the header of a Markdown table, without its outer bars.
 _TABLE_RULE_PATTERN = compile_lazily(r"[\s:|-]+")
 #: The separator of the values of a list in the display.

@@ -204,15 +204,19 @@ class _IngestRun:
 
         The caller can then report the progress. A completely read file is recorded in the next commit.
         """
+        has_documents = False
         while (item := next(items)) is not None:
             chunks_before = self.report.chunks
             self._process_item(item, visit)
+            has_documents |= isinstance(item, FileDocument)
             if isinstance(item, FileDocument) and item.extracted is not None:
                 self._pace.add_partial(len(item.extracted.text), visit.size)
             if self.report.chunks > chunks_before:
                 yield
-        end_file = self._pace.abandon_file if visit.failed else self._pace.end_file
-        end_file(visit.size)
+        if visit.failed and not has_documents:  # a mailbox with an invalid message is read to its end
+            self._pace.abandon_file(visit.size)
+        else:
+            self._pace.end_file(visit.size)
         completed_file = visit.build_completed_file()
         if completed_file is not None:
             self._files.append(completed_file)

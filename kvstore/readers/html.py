@@ -40,8 +40,8 @@ _SELF_CLOSED_PATTERN = re.compile(
 )
 #: Character data: text in XHTML, a comment in HTML.
 _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
-_TAG_PATTERN = re.compile(  # </div, <path d="…" />
-    r"<(?P<slash>/?)(?P<name>[a-zA-Z][^\s/>]*)(?:[^<>]*(?P<self_closed>/)>)?"
+_TAG_PATTERN = re.compile(  # </div, <path d="…" />; a comment has no name
+    r"<!--.*?(?:-->|\Z)|<(?P<slash>/?)(?P<name>[a-zA-Z][^\s/>]*)(?:[^<>]*(?P<self_closed>/)>)?", re.S
 )
 #: Void elements, and elements that the parser closes automatically, so that they do not accumulate.
 _UNNESTED_TAGS = frozenset(
@@ -182,12 +182,12 @@ def _check_depth(markup: str, file_name: str) -> None:
     depth = 0.0
     is_in_svg = False
     for tag in _TAG_PATTERN.finditer(markup):
-        name = tag["name"].lower()
+        name = (tag["name"] or "").lower()
         if name == "svg":
             is_in_svg = not (tag["slash"] or tag["self_closed"])
-        elif name not in _SVG_TAGS:  # HTML, which ends SVG or is inside an element of it
+        elif name and name not in _SVG_TAGS:  # HTML, which ends SVG or is inside an element of it
             is_in_svg = False
-        if name in _UNNESTED_TAGS or (is_in_svg and tag["self_closed"]):
+        if not name or name in _UNNESTED_TAGS or (is_in_svg and tag["self_closed"]):
             continue
         levels = _FORMATTING_DEPTH if name in _FORMATTING_TAGS else 1
         depth = max(0, depth - levels) if tag["slash"] else depth + levels

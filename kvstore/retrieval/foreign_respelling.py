@@ -21,7 +21,7 @@ The forms of words are compared without accents.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from string import ascii_lowercase
 
@@ -93,31 +93,39 @@ def find_foreign_replacements(question: str, language: str, state: State, stem: 
     for word, folded in folded_words.items():
         if counts[folded]:
             continue
-        corrections = _list_corrections(folded, stem)
         if not word.islower():
+            corrections = _list_corrections(folded, stem)
             correction = _find_most_frequent(
                 [noun for noun in corrections if _is_likely_same_noun(folded, noun, stem)], state, stem
             )
             if correction is not None:
                 replacements[word] = correction.capitalize()
             continue
-        parts = compound = None
-        if language in _COMPOUNDING_LANGUAGES:
-            parts = divide_compound(folded, state, stem)
-            other_words = [other for other in folded_words.values() if other != folded]
-            compound = find_compound(folded, other_words, state, stem)
-        candidate_lists = (  # the first with a known word wins
-            _list_forms(folded, language),
-            ["-".join(parts)] if parts is not None else (),
-            [compound] if compound is not None else (),
-            corrections,
-        )
-        for candidates in candidate_lists:
+        other_words = [other for other in folded_words.values() if other != folded]
+        for candidates in _iter_candidate_lists(folded, other_words, language, state, stem):
             candidate = _find_most_frequent(candidates, state, stem)
             if candidate is not None and candidate not in function_words:
                 replacements[word] = candidate
                 break
     return replacements
+
+
+def _iter_candidate_lists(
+    word: str, other_words: list[str], language: str, state: State, stem: Callable[[str], str]
+) -> Iterator[Iterable[str]]:
+    """Yield the lists of words that can replace an unknown word, the most likely list first; each is computed lazily.
+
+    ``other_words`` are the other words of the question, with which the word can form a compound.
+    """
+    yield _list_forms(word, language)
+    if language in _COMPOUNDING_LANGUAGES:
+        parts = divide_compound(word, state, stem)
+        if parts is not None:
+            yield ["-".join(parts)]
+        compound = find_compound(word, other_words, state, stem)
+        if compound is not None:
+            yield [compound]
+    yield _list_corrections(word, stem)
 
 
 def _is_long_noun(word: str, language: str) -> bool:

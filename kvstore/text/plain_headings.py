@@ -32,9 +32,8 @@ _NUMBERED_PATTERN = compile_lazily(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \
 _NON_TITLE_PATTERN = compile_lazily(r"[.,;:]\Z|\. ?\. ?\.")
 #: The heading of an annex or an amendment, which follows the numbered sections: ``Annex B - Rates``.
 _ANNEX_PATTERN = compile_lazily(
-    r"(?:annexe?|appendix|schedule|exhibit|amendment|addendum|attachment|anhang|anlage|nachtrag|anexo|allegato|bijlage)"
-    r"[ \t]+(?:\d{1,2}|[A-Z])(?!\w)[^\n]{0,60}(?<![.,;:])",
-    re.IGNORECASE,
+    r"(?i:annexe?|appendix|schedule|exhibit|amendment|addendum|attachment|anhang|anlage|nachtrag|anexo|allegato|bijlage)"
+    r"[ \t]+(?:\d{1,2}|[A-Z])(?=\Z|[ \t]*[-–—:(.]|[ \t]+[^\W\d_a-z])[^\n]{0,60}(?<![.,;:])"
 )
 #: The minimum number of numbered headings of a text.
 _MIN_NUMBERED_HEADINGS = 3

@@ -45,13 +45,13 @@ _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*|(?<![\w.])\d+\.\d+\.\d+(?![\w.]*\w)")
 #: A noun with its number in a question ("week 31"), and an entry with one ("Week: 30; …" or "5: no route").
 _NUMBERED_NOUN_PATTERN = compile_lazily(
-    r"(?P<noun>[^\W\d_]{2,}) (?:no\.? |number |#)?(?P<number>\d{1,6})(?![\w.,:%-]*\d|\w|%)"
+    r"(?<![^\W\d_])(?P<noun>[^\W\d_]{2,}) (?:no\.? |number |#)?(?P<number>\d{1,6})(?![\w.,:%-]*\d|\w|%)"
 )
 _NUMBERED_ENTRY_PATTERN = compile_lazily(r"(?:\A|; )(?:(?P<noun>[^:;\d]{2,60}): )?(?P<number>\d{1,6})(?=:|;|\Z)")
 #: A number of a file, such as that of a ticket, but not a year.
 _FILE_NUMBER_PATTERN = compile_lazily(r"(?<![^\W_]|[.,-])(?!(?:19|20)\d\d(?!\d))\d{3,}(?![.,]?\d|[^\W_])")
 #: The place between two words of a field name, as in ``maxReplicas: 10``.
-_CAMEL_CASE_PATTERN = compile_lazily(r"(?<=[a-z])(?=[A-Z][a-z]\w*(?:\.\w+)*(?:: | ?= ))")
+_CAMEL_CASE_PATTERN = compile_lazily(r"(?<=[a-z])(?=[A-Z][a-z]\w{0,60}(?:\.\w{1,60}){0,5}(?:: | ?= ))")
 #: A question for a version, and not for its date.
 _VERSION_QUESTION_PATTERN = compile_lazily(r"\b(?:what|which) (?:[\w-]+ ){0,2}?(?:version|release)\b", re.IGNORECASE)
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
