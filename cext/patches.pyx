@@ -440,17 +440,19 @@ def find_last_keys(list ranges not None, tuple key_lists not None) -> list:
             raise TypeError("a range must be two bytes objects, not None")
         last_key = None
         for keys in key_lists:
-            if keys is None or None in keys:
-                raise TypeError("keys must be bytes, not None")
+            if keys is None:
+                raise TypeError("a list of keys must not be None")
             low, high = 0, len(keys)
             while low < high:
                 middle = (low + high) // 2
                 key = keys[middle]
+                if key is None:
+                    raise TypeError("keys must be bytes, not None")
                 if _compare_keys(key, stop) < 0:
                     low = middle + 1
                 else:
                     high = middle
-            key = keys[low - 1] if low else None
+            key = keys[low - 1] if low else None  # compared before, so it is bytes
             if key is not None and _compare_keys(key, start) >= 0:
                 last_key = start = key
         last_keys.append(last_key)

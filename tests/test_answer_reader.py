@@ -1373,18 +1373,6 @@ def test_the_plural_of_an_abbreviation_is_known(reader: AnswerReader, tmp_path: 
     assert "DVDs: 7 days" in answer.text and answer.confidence > 0.6, answer
 
 
-@pytest.mark.parametrize(
-    ("question", "kind"),
-    [
-        ("What is the maximum depth of a tree?", "number"),
-        ("What's the default page size?", "number"),
-        ("What is the default log level?", "meaning"),
-    ],
-)
-def test_a_limit_or_a_default_size_is_a_number(question: str, kind: str) -> None:
-    assert detect_answer_type(question).name == kind
-
-
 def test_a_column_can_name_the_unit_of_its_numbers() -> None:
     text = "part_no: T-5; lead_time_days: 21; price_eur: 7; phone: 31"
     questions = ("How many days does the part take?", "What does the part cost?", "What is the phone number?")
@@ -1402,9 +1390,12 @@ def test_a_column_can_name_the_unit_of_its_numbers() -> None:
         ("Do you know when the office opens?", "time"),
         ("After the fire, when was the tower rebuilt?", "time"),
         ("Since when has the tower been open?", "time"),
+        ("What is the maximum depth of a tree?", "number"),
+        ("What's the default page size?", "number"),
+        ("What is the default log level?", "meaning"),
     ],
 )
-def test_a_condition_with_when_is_not_a_question_for_a_time(question: str, kind: str) -> None:
+def test_a_condition_is_no_time_and_a_limit_or_default_size_is_a_number(question: str, kind: str) -> None:
     assert detect_answer_type(question).name == kind
 
 

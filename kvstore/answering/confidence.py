@@ -313,12 +313,12 @@ def estimate_confidence(
         best = reader_result.passages[reader_result.best.position.passage_index]
         is_about_something_else |= _lacks_rare_name(best, question_terms, query.state)
         is_about_something_else |= _is_in_other_section(reader_result, question_terms)
-        num_extra_terms = min(max(len(question_terms.rarities) - _MIN_EXTRA_TERMS, 0.0), _MAX_EXTRA_TERMS)
-        num_extra_terms *= not reader_result.best.is_contrary
         nouns = _find_missing_nouns(query.question, reader_result, question_terms)
         logit += _MISSING_NOUN_LOGIT * min(len(nouns), _MAX_MISSING_NOUNS)
-        # Details make a refused answer likelier, and never a likely answer surer: at most to a probability of one half.
-        logit += min(_EXTRA_TERM_LOGIT * num_extra_terms, max(0.0, -logit))
+        if not reader_result.best.is_contrary:
+            num_extra_terms = min(max(len(question_terms.rarities) - _MIN_EXTRA_TERMS, 0.0), _MAX_EXTRA_TERMS)
+            # Details raise the probability of an answer to one half at most: they never make a likely answer surer.
+            logit += min(_EXTRA_TERM_LOGIT * num_extra_terms, max(0.0, -logit))
     if lacks_section and not is_english:
         logit += _MISSING_SECTION_LOGIT
     elif lacks_section or is_about_something_else:

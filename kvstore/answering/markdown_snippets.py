@@ -28,13 +28,14 @@ from .snippets import (
     split_table,
 )
 
+_ITEM_MARKER = r"(?:[-*+•]|\d+[.)])[ \t]+"
 #: A sentence in bold that opens a paragraph or an item, as its heading.
 _RUN_IN_HEADING_PATTERN = compile_lazily(
-    r"(?:(?:[-*+•]|\d+[.)])[ \t]+)?\*\*(?P<title>[^*\n]{1,80}?)(?:[.!]\*\*|\*\*\.)\s+(?=\S)"
+    rf"(?:{_ITEM_MARKER})?\*\*(?P<title>[^*\n]{{1,80}}?)(?:[.!]\*\*|\*\*\.)\s+(?=\S)"
 )
 #: The first paragraph of an item if it is only a title in bold or italics.
 _ITEM_TITLE_PATTERN = compile_lazily(
-    r"(?:[-*+•]|\d+[.)])[ \t]+(?P<mark>\*\*?|__?)(?P<title>[^*\n]{1,80}?)(?<![.!?:;,])(?P=mark)"
+    rf"{_ITEM_MARKER}(?P<mark>\*\*?|__?)(?P<title>[^*\n]{{1,80}}?)(?<![.!?:;,])(?P=mark)"
 )
 #: A term, and its definition on the line below.
 _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t]+\S")
@@ -106,7 +107,7 @@ class MarkdownSnippetSplitter:
         if block.kind != "item" or own_term or opens_item:
             self._term, self._term_level = own_term, block.level
         introduces_next = block.introduces_next
-        if block.kind == "item" and introduces_next and self._blocks[block_span.block_index + 1].kind == "table":
+        if block.kind == "item" and introduces_next and next_block is not None and next_block.kind == "table":
             # A table below a list belongs to its last item only after a colon.
             introduces_next = is_lead_in(content)
         for field in split_fields(block_span):

@@ -144,12 +144,14 @@ def find_date_words(text: str, language: str | None) -> DateWords:
         weekdays.sort()
         other_text = pattern.sub(" ", folded_text)
     numbers = _read_months(language)
-    names = _list_capitalized_words(text) if language in _LOWER_CASE_MONTH_LANGUAGES else frozenset()
     months = [
         (match.start(), match.end(), numbers[match.group()] - 1)
         for match in _WORD_PATTERN.finditer(folded_text)
-        if match.group() in numbers and match.group() not in names
+        if match.group() in numbers
     ]
+    if months and language in _LOWER_CASE_MONTH_LANGUAGES:
+        names = _list_capitalized_words(text)
+        months = [month for month in months if folded_text[month[0] : month[1]] not in names]
     numeric_months = (int(match["month"] or match["iso"]) for match in _NUMERIC_DATE_PATTERN.finditer(text))
     return DateWords(
         _expand_ranges(folded_text, weekdays, 7),
@@ -177,9 +179,10 @@ def has_year(year: str, texts: Iterable[str]) -> bool:
 @cache
 def _compile_weekdays(language: str | None) -> re.Pattern[str]:
     """Return a pattern for the names of weekdays, with a group for each day from Monday on. Cached."""
-    additional_stems = _WEEKDAY_STEMS_BY_LANGUAGE.get(language or "", _WEEKDAY_STEMS)
-    groups = (f"({stems}|{additional})" for stems, additional in zip(_WEEKDAY_STEMS, additional_stems, strict=True))
-    return re.compile(rf"(?<!\w)(?:{'|'.join(groups)})\w*")
+    days: Iterable[str] = _WEEKDAY_STEMS
+    if language in _WEEKDAY_STEMS_BY_LANGUAGE:
+        days = map("|".join, zip(days, _WEEKDAY_STEMS_BY_LANGUAGE[language], strict=True))
+    return re.compile(rf"(?<!\w)(?:{'|'.join(f'({stems})' for stems in days)})\w*")
 
 
 def _list_capitalized_words(text: str) -> frozenset[str]:

@@ -182,12 +182,14 @@ def _check_depth(markup: str, file_name: str) -> None:
     depth = 0.0
     is_in_svg = False
     for tag in _TAG_PATTERN.finditer(markup):
-        name = (tag["name"] or "").lower()
+        if tag["name"] is None:  # a comment
+            continue
+        name = tag["name"].lower()
         if name == "svg":
             is_in_svg = not (tag["slash"] or tag["self_closed"])
-        elif name and name not in _SVG_TAGS:  # HTML, which ends SVG or is inside an element of it
+        elif name not in _SVG_TAGS:  # HTML, which ends SVG or is inside an element of it
             is_in_svg = False
-        if not name or name in _UNNESTED_TAGS or (is_in_svg and tag["self_closed"]):
+        if name in _UNNESTED_TAGS or (is_in_svg and tag["self_closed"]):
             continue
         levels = _FORMATTING_DEPTH if name in _FORMATTING_TAGS else 1
         depth = max(0, depth - levels) if tag["slash"] else depth + levels
