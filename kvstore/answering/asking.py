@@ -439,8 +439,8 @@ class Asker:
         If the store has no embedder, it compares words only, and all its cosines are 0.
         """
         from ..retrieval.recognition import RecognitionRequest, decompose
-        from .confidence import compute_question_rarities
         from .extractive import SnippetScorer
+        from .question_terms import compute_question_rarities
 
         state = query.state
         stem = query.stem

@@ -12,15 +12,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from ..retrieval.evidence import Hit
 from ..retrieval.query import Query
+from ..structures.state import State
+from ..text.name_words import CALENDAR_WORDS
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
-from ..text.words import find_reference_numbers
+from ..text.words import FUNCTION_WORDS, find_reference_numbers, list_terms
 from .numbered_sections import AMBIGUOUS_WORDS, count_missing_words
 from .question_dates import find_date_words, has_year
 from .question_names import PassageWords, QuestionName, find_numbered_nouns
+from .question_terms import QuestionTerms
 from .section_references import (
     find_section_reference,
     has_ordinal_labels,
@@ -28,6 +32,10 @@ from .section_references import (
     mentions_numbered_thing,
     parse_changes_request,
 )
+
+if TYPE_CHECKING:
+    from .answer_reader.reading import ReaderResult
+    from .passages import Passage
 
 #: An amount with a decimal comma or in groups of thousands, or the digits after a decimal point.
 _DECIMAL_PATTERN = compile_lazily(
@@ -154,6 +162,53 @@ def _is_name_elsewhere(
         for name in names
         if not (name.is_token or name.can_include_nouns or name.text.isdecimal())
     )
+
+
+def lacks_rare_name(passage: Passage, question_terms: QuestionTerms, state: State) -> bool:
+    """True if the document of a passage has no word of a name in the question, and no words with the initials of "ICU".
+
+    The name must be in few other chunks: that of a company is not repeated in each of its documents.
+    """
+    rare_names = {
+        name: words
+        for name, rarity in question_terms.names.items()
+        if (words := set(name.words) - CALENDAR_WORDS - FUNCTION_WORDS)
+        and rarity >= question_terms.max_rarity / 2 * len(name.words)
+        and not (name.opens_sentence or name.is_token or any(map(str.isdigit, name.text)))
+        and name.text not in question_terms.unknown_names
+    }
+    if not rare_names:
+        return False
+    content = state.documents.read_text(state.documents.get_by_key(passage.document).id).decode()
+    text = fold_text(f"{passage.document} {passage.title or ''} {content}")
+
+    def has_initials(name: QuestionName) -> bool:
+        """True if the text has adjacent words with the initials of a name in capitals."""
+        initials = r"\w*[\s-]+".join(map(re.escape, name.words[0]))
+        return name.text.isupper() and re.search(rf"\b{initials}", text) is not None
+
+    return any(not (any(word in text for word in words) or has_initials(name)) for name, words in rare_names.items())
+
+
+def is_in_other_section(reader_result: ReaderResult, question_terms: QuestionTerms) -> bool:
+    """True if the question names the heading of a table other than that of the reader's best row: "Dogs", not "Cats".
+
+    Both tables are in one document and have the same first column. The question has no word of the first heading, and
+    the row no word of the second.
+    """
+    passages, (passage_index, index) = reader_result.passages, reader_result.best.position
+    passage, row = passages[passage_index], passages[passage_index].snippets[index]
+    own_text = " ".join([*passage.list_labels(index), row.labeled_text])
+    own_terms, heading_terms = (set(list_terms(text, question_terms.stem)) for text in (own_text, row.heading))
+    if row.kind != "table" or not heading_terms or heading_terms & question_terms.rarities.keys():
+        return False
+    column, _, _ = row.text.partition(": ")
+    related_passages = (other for other in passages if other.document == passage.document)
+    related_rows = chain.from_iterable(other.snippets for other in related_passages)
+    headings = {other.heading for other in related_rows if other.text.startswith(f"{column}: ")}
+    terms_of_headings = (list_terms(heading, question_terms.stem) for heading in headings)
+    missing_terms = question_terms.rarities.keys() - own_terms
+    return any(terms and missing_terms.issuperset(terms) for terms in terms_of_headings)
 
 
 def blank_decimals(text: str, question: str) -> str:
