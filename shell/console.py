@@ -331,33 +331,41 @@ class Console:
             self.out = sys.stdout
 
     def change_store(self, new_store: kvstore.Store) -> None:
-        """Close the store and use ``new_store`` instead."""
-        self._close_store()
+        """Close the store and use ``new_store`` instead.
+
+        Raises Bail if the ``bail`` setting is on and a script left a transaction open, which is rolled back.
+        """
+        is_successful = self._close_store()
         self._store = new_store
         self.deletes_unused_store = False
+        if self.bail and not is_successful:
+            raise Bail
 
     def finish(self) -> None:
         """Roll back an open transaction, and close the store and the output file."""
         self._close_store()
         self.close_output()
 
-    def _close_store(self) -> None:
+    def _close_store(self) -> bool:
         """Close the store, after rolling back an open transaction with a message; in a script, that is a failure.
 
-        If ``deletes_unused_store`` is set and anything failed, a store without content is deleted.
+        Return False if it is a failure. If ``deletes_unused_store`` is set and anything failed, a store without content
+        is deleted.
         """
+        is_successful = True
         if not isinstance(self._store, StoreOpener) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
             if self.is_interactive:
                 self.notify("the open transaction was rolled back")
             else:
-                self.has_failed = True
+                self.has_failed, is_successful = True, False
                 self.notify("error: the open transaction was rolled back; end it with COMMIT to keep its changes")
         if self.deletes_unused_store and self.has_failed and not isinstance(self._store, StoreOpener):
             from kvstore.language import delete_unused_store
 
             delete_unused_store(self._store)
         self._store.close()
+        return is_successful
 
     def notify(self, text: str) -> None:
         """Write a message for the user to standard error; on a terminal it is wrapped at spaces."""

@@ -148,6 +148,11 @@ def test_bail_and_the_end_of_a_script_roll_back(run_kvstore: Run, store: str) ->
     assert status == 1
     assert error.endswith("error: the open transaction was rolled back; end it with COMMIT to keep its changes\n")
     assert run_kvstore("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
+    script = f"BEGIN; DELETE DOCUMENT 'b';\n.open {store}\n.print after;"
+    status, output, error = run_kvstore("shell", store, "--bail", stdin=script)
+    assert (status, output, error.count("rolled back")) == (1, "", 1)
+    status, output, error = run_kvstore("shell", store, stdin=script)
+    assert (status, output, error.count("rolled back")) == (1, "after;\n", 1)
 
 
 def test_readonly_and_missing_stores(run_kvstore: Run, store: str) -> None:

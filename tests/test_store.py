@@ -268,6 +268,31 @@ def test_opening_a_path_that_is_not_a_store(tmp_path: Path) -> None:
     assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["data.mdb"], "nothing of ours is left there"
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["data.mdb", "lock.mdb", "data.mdb.repair", "data.mdb.new", "ingests.jsonl", "ingests.jsonl.part",
+     "community_graph.index", "community_graph.index.new"],
+)  # fmt: skip
+def test_a_named_pipe_in_place_of_a_file_of_the_store_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "note.txt").write_text("Ana Ruiz repaired the pump in Bilbao.")
+    with kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        store.ingest(tmp_path / "note.txt")
+        store.create_index("communities")
+    pipe = tmp_path / "store" / name
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    if name in ("data.mdb", "lock.mdb"):
+        with pytest.raises(errors.NotAStoreError, match=f"{name}: not a regular file"):
+            kvstore.open(tmp_path / "store")
+        return
+    with kvstore.open(tmp_path / "store") as store:
+        (tmp_path / "note.txt").write_text("Tom Berg repaired the pump in Bilbao.")
+        assert store.ingest(tmp_path / "note.txt").changed == 1
+        store.refresh()
+        assert store.retrieve("Who repaired the pump?", using="archrag").hits
+        assert store.check() == []
+
+
 @pytest.mark.parametrize("name", ["link", "link/data.mdb"])
 def test_a_link_to_a_missing_store_is_reported_and_left_as_it_is(tmp_path: Path, name: str) -> None:
     """The store may be on a disk that is not mounted."""

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +28,7 @@ for _ in range(20_000):
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 WRONG: list[Any] = [0, -1, float("nan"), 2**70, "", "a\0b", "\ud800", "x" * 5000, b"x", [1], {1: 2}, object()]
-WRONG += [DEEP, Decimal("1.5")]
+WRONG += [DEEP, Decimal("1.5"), ["\ud800"]]
 #: Arguments that every value fits, or that only take time.
 LEFT_OUT = {"progress", "on_text", "timeout", "workers", "models", "value"}
 #: What a method is given besides the wrong value.
@@ -279,6 +280,7 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.retrieve("x", as_segments="no"), "as_segments must be True or False, not str 'no'"),
         (lambda store: store.transaction(models=2), "transaction(): models must be True or False, not int 2"),
         (lambda _: kvstore.open("x", readonly="no"), "readonly must be True or False, not str 'no'"),  # type: ignore[arg-type]
+        (lambda store: store.retrieve(["\ud800"]), "a question must be text that can be written as UTF-8"),
         (lambda store: store.ingest("x", progress=5), "ingest(): progress must be a function, not int 5"),
         (lambda store: store.put("a", "A.", meta={"b": "\ud800"}), "field 'b': it contains half of a surrogate pair"),
         (lambda store: store.put("a", "A.", meta={"b": {"c": DEEP}}), "nested more than 100 levels deep; flatten"),
@@ -291,3 +293,9 @@ def test_the_error_of_a_call_names_the_problem(
     with pytest.raises((errors.KvstoreError, TypeError)) as caught:
         call(store)
     assert message in str(caught.value)
+
+
+def test_a_timeout_is_any_real_number(store: kvstore.Store) -> None:
+    for timeout in (np.float32(0.5), np.int64(1), Fraction(1, 2)):
+        store.transaction(timeout=timeout).rollback()
+        assert store.query("SELECT 1", timeout=timeout).fetchall() == [(1,)]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..arguments import check_integer
+from ..arguments import check_integer, check_text
 from ..errors import InputError
 from ..models.embedder import normalize_rows
 from ..process.collection_pause import import_with_gc_paused
@@ -160,8 +160,8 @@ def _make_fused_strategy(strategy: Strategy, questions: Sequence[str], vector: n
     """
     from ..retrieval.fused_strategy import FusedStrategy
 
-    if not all(isinstance(question, str) for question in questions):
-        raise InputError("a question must be a string; pass a string or a list of strings")
+    for question in questions:
+        check_text("a question", question)
     if not questions or not all(question.strip() for question in questions):
         raise InputError("a question is empty; enter a question")
     if vector is not None:

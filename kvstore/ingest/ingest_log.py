@@ -50,10 +50,9 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
     }
     path = folder / LOG_FILE
     with suppress(OSError):
-        lines = _read_lines(path) if path.exists() else []
-        lines = [*lines, json.dumps(entry, ensure_ascii=False)][-_MAX_INGESTS:]
+        lines = [*_read_lines(path), json.dumps(entry, ensure_ascii=False)][-_MAX_INGESTS:]
         temporary_path = path.with_name(f"{LOG_FILE}.part")
-        descriptor = open_store_file(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        descriptor = open_store_file(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK)
         with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write("\n".join(lines) + "\n")
         os.replace(temporary_path, path)
@@ -70,7 +69,9 @@ def read_ingests(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read_lines(path: Path) -> list[str]:
-    """Return the lines of a log, of which a crash of the machine may have damaged some."""
+    """Return the lines of a log, of which a crash of the machine may have damaged some; none if it is not a file."""
+    if not path.is_file():
+        return []
     # Not splitlines(): a path can contain other line ends, such as U+2028.
     return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
 

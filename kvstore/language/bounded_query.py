@@ -16,6 +16,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 from ..database.database import Database
@@ -80,7 +81,10 @@ class BoundedQueries:
                 "query() reads the last commit, but a transaction is open in this thread; use execute() to read "
                 "inside it"
             )
-        return self.call(lambda: _read_rows(run_statement(database, sql, parsed_statement), max_rows), timeout)
+        return self.call(
+            lambda: _read_rows(run_statement(database, sql, parsed_statement), max_rows),
+            None if timeout is None else float(timeout),
+        )
 
     def call(self, read_function: Callable[[], _Result], timeout: float | None) -> _Result:
         """Call ``read_function`` in a new thread, and return its result.
@@ -260,7 +264,7 @@ def _check_limit(name: str, value: Any, requirement: str, *, is_integer: bool = 
     """
     if value is None:
         return
-    is_number = isinstance(value, int if is_integer else (int, float)) and not isinstance(value, bool)
+    is_number = isinstance(value, Integral if is_integer else Real) and not isinstance(value, bool)
     max_value = math.inf if is_integer else threading.TIMEOUT_MAX
     if not (is_number and 0 < value <= max_value):
         raise InputError(f"{name} must be {requirement}, not {value!r}")

@@ -179,7 +179,8 @@ def _map_file(path: Path) -> memoryview:
     Raises FileNotFoundError, and IndexUnavailableError if it cannot be read or is shorter than a header.
     """
     try:
-        with path.open("rb") as file:
+        # O_NONBLOCK: opening a named pipe would wait for its writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             size = os.fstat(file.fileno()).st_size
             if size < _HEADER.size:
                 raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was truncated; REFRESH rebuilds it")
@@ -473,7 +474,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
 def is_being_built(path: Path) -> bool:
     """True if a process is building a new index file for ``path``."""
     try:
-        descriptor = os.open(build_partial_path(path), os.O_RDONLY)
+        descriptor = os.open(build_partial_path(path), os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return False
     try:

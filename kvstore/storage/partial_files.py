@@ -47,7 +47,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 def remove_directory(path: Path) -> None:
     """Remove a directory and all files in it, if it exists; files that cannot be removed are left there."""
-    if path.exists():
+    if path.is_dir():
         import shutil  # imported here because it loads compression libraries, and opening a store rarely needs it
 
         shutil.rmtree(path, ignore_errors=True)
