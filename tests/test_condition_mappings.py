@@ -17,6 +17,7 @@ from hypothesis_profile import num_examples
 
 import kvstore
 from kvstore import errors
+from kvstore.sql.condition_mapping import parse_condition_mapping
 from kvstore.sql.document_filter import filter_documents
 from kvstore.storage.view import LmdbView
 
@@ -360,6 +361,13 @@ def matches_pattern(text: str, pattern: str) -> bool:
 
 def lower_letter(letter: str) -> str:
     return letter.lower() if letter.isascii() else letter
+
+
+def test_equalities_of_a_field_joined_by_or_are_one_condition() -> None:
+    for field in ("a", "$key"):
+        alternatives = {"$or": [{field: "x"}, {field: "y"}, {"b": 1}, {field: "z"}]}
+        membership = {"$or": [{"b": 1}, {field: {"$in": ["x", "y", "z"]}}]}
+        assert parse_condition_mapping(alternatives) == parse_condition_mapping(membership)
 
 
 @settings(max_examples=num_examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

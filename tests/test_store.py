@@ -249,6 +249,17 @@ def test_a_store_whose_path_is_not_utf8_is_refused_before_anything_is_created(
     assert not path.exists()
 
 
+@pytest.mark.parametrize(("second", "year"), [(-1, "1970"), (253_402_300_800, "9999"), (2**45, "9999")])
+def test_a_document_is_stored_whatever_the_clock_shows(tmp_path: Path, second: int, year: str) -> None:
+    (tmp_path / "note.txt").write_text("Tea is made from leaves.")
+    with mock.patch("time.time", return_value=second), kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        assert store.ingest(tmp_path / "note.txt").added == 1
+        store.update("note.txt", meta={"year": 1})
+        statement = "SELECT changed FROM documents WHERE changed > '1960'"
+        assert store.execute(statement).fetchall()[0][0].startswith(year)
+        assert store.check() == []
+
+
 def test_opening_a_path_that_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(errors.StoreNotFoundError):
         kvstore.open(tmp_path / "missing", create=False)

@@ -12,7 +12,6 @@ the transaction to be aborted.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +25,7 @@ from ..registry.structure_versions import require_maintained
 from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
-from ..structures.documents.documents import DocumentRecord
+from ..structures.documents.documents import DocumentRecord, get_current_second
 from ..structures.documents.ingested_files import IngestedFileWriter
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.forest.forest import Assertion
@@ -159,7 +158,7 @@ class Changes:
         """
         record = self.documents.find_by_key(key)
         assert record is not None  # it was stored before the batch, and the batch does not delete it
-        new_record = replace(record, meta=change.meta, digest=change.digest, changed_at=int(time.time()))
+        new_record = replace(record, meta=change.meta, digest=change.digest, changed_at=get_current_second())
         self.documents.put_record(new_record)
         IngestedFileWriter(self._view).remove([record.source])
         linker.report_metadata_change(record, new_record)

@@ -8,7 +8,6 @@ the names in a document and the links to them. All counters of the content are u
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -22,7 +21,13 @@ from ..storage.view import WriteView
 from ..structures.counters import Counters
 from ..structures.derived_parts import DerivedPartWriter
 from ..structures.documents.chunks import AbstractWriter, ChunkRecord, ChunkWriter
-from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, build_heading_path
+from ..structures.documents.documents import (
+    DocumentRecord,
+    DocumentWriter,
+    Section,
+    build_heading_path,
+    get_current_second,
+)
 from ..structures.postings import PostingWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
@@ -191,7 +196,7 @@ def _build_record(document: int, pending: PendingDocument, first_group: int, abs
         meta=extracted.meta,
         digest=extracted.digest,
         size=len(extracted.text),
-        changed_at=int(time.time()) if pending.changed_at is None else pending.changed_at,
+        changed_at=get_current_second() if pending.changed_at is None else pending.changed_at,
         first_group=first_group,
         groups=groups,
         uppers=abstract_ids[len(groups) :],

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..storage.location import open_store_file
+from ..structures.documents.documents import get_current_second
 from .ingest_interface import IngestReport
 
 #: The name of the log in the folder of a store.
@@ -37,7 +38,7 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
     The log has the last ``_MAX_INGESTS`` ingests. Passwords and query strings of addresses are removed.
     """
     entry = {
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": datetime.fromtimestamp(get_current_second(), UTC).isoformat(),
         "paths": [_remove_secrets(str(path)) for path in paths],
         **{name: getattr(report, name) for name in _COUNTS},
         "seconds": round(report.seconds, 3),

@@ -309,10 +309,24 @@ def _join_all(conditions: Iterable[Condition]) -> Condition:
 
 
 def _join_any(conditions: Sequence[Condition]) -> Condition:
-    """Return the disjunction of some conditions; without conditions, one that is never true."""
+    """Return the disjunction of some conditions; without conditions, one that is never true.
+
+    Equalities of the same field become one condition, as with ``$in``, because each is evaluated by itself otherwise.
+    """
     if len(conditions) == 1:
         return conditions[0]
-    return AnyOf(conditions) if conditions else _NEVER
+    values: dict[Field, list[FieldValue]] = {}
+    joined_conditions: list[Condition] = []
+    for condition in conditions:
+        match condition:
+            case Exists(Compare(field, "=", value)):
+                values.setdefault(field, []).append(value)
+            case _:
+                joined_conditions.append(condition)
+    joined_conditions += [Exists(IsOneOf(field, field_values)) for field, field_values in values.items()]
+    if len(joined_conditions) == 1:
+        return joined_conditions[0]
+    return AnyOf(joined_conditions) if joined_conditions else _NEVER
 
 
 def _format_suggestion(word: str, names: Iterable[str]) -> str:

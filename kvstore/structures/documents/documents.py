@@ -10,6 +10,7 @@ bytes, 0xff, and a BLAKE2b-256 digest; the record confirms it. A missing id or a
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
@@ -33,6 +34,8 @@ from .stored_texts import (
     require_stored_text,
 )
 
+#: The last second of the year 9999 as a Unix time: the last one that Python can format.
+_MAX_SECOND = 253_402_300_799
 #: The maximum length of a key that is stored as it is. LMDB allows keys of up to 511 bytes.
 MAX_PLAIN_KEY = 480
 #: The number of bytes of a longer key that are stored before its digest.
@@ -48,6 +51,11 @@ _MAX_READ_DOCUMENTS = 4096
 
 #: The columns of documents whose texts the metadata index finds by value. Only the index has ``language``.
 TEXT_COLUMNS = ("title", "source", "language")
+
+
+def get_current_second() -> int:
+    """Return the current Unix time in whole seconds, limited to the years 1970 to 9999 if the clock is wrong."""
+    return min(max(int(time.time()), 0), _MAX_SECOND)
 
 
 @frozen_dataclass
