@@ -40,8 +40,13 @@ _SELF_CLOSED_PATTERN = re.compile(
 )
 #: Character data: text in XHTML, a comment in HTML.
 _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
-_TAG_PATTERN = re.compile(  # </div, <path d="…" />; a comment has no name
-    r"<!--.*?(?:-->|\Z)|<(?P<slash>/?)(?P<name>[a-zA-Z][^\s/>]*)(?:[^<>]*(?P<self_closed>/)>)?", re.S
+#: A tag: </div, <path d="…" />. A comment and a label of a picture, <title>Map</title>, have no name. As in HTML, ``<``
+#: and ``>`` in a quoted value, and ``<`` in a tag, begin and end nothing.
+_TAG_PATTERN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(?P<label>title|desc)\b[^<>]*>[^<]*</(?P=label)\s*>|"
+    r"<(?P<slash>/?)(?P<name>[a-z][^\s/>]*)"
+    r"""(?:[^>=]++|=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))?)*+>?""",
+    re.S | re.I,
 )
 #: Void elements, and elements that the parser closes automatically, so that they do not accumulate.
 _UNNESTED_TAGS = frozenset(
@@ -182,14 +187,15 @@ def _check_depth(markup: str, file_name: str) -> None:
     depth = 0.0
     is_in_svg = False
     for tag in _TAG_PATTERN.finditer(markup):
-        if tag["name"] is None:  # a comment
+        if tag["name"] is None:  # a comment or a label
             continue
         name = tag["name"].lower()
+        is_self_closed = tag[0].endswith("/>")
         if name == "svg":
-            is_in_svg = not (tag["slash"] or tag["self_closed"])
+            is_in_svg = not (tag["slash"] or is_self_closed)
         elif name not in _SVG_TAGS:  # HTML, which ends SVG or is inside an element of it
             is_in_svg = False
-        if name in _UNNESTED_TAGS or (is_in_svg and tag["self_closed"]):
+        if name in _UNNESTED_TAGS or (is_in_svg and is_self_closed):
             continue
         levels = _FORMATTING_DEPTH if name in _FORMATTING_TAGS else 1
         depth = max(0, depth - levels) if tag["slash"] else depth + levels
