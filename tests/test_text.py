@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from kvstore.answering.answer_forms import ANSWER_FORMS
 from kvstore.errors import InputError
-from kvstore.text.blocks import is_address_field, parse_blocks, replace_sound_annotations, split_chunk_blocks
+from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_chunk_blocks
 from kvstore.text.languages import detect_english
+from kvstore.text.mail_fields import is_address_field
 from kvstore.text.names import (
     _URL_OR_MAIL_PATTERN,
     SentenceNames,

@@ -22,19 +22,10 @@ from ..process.collection_pause import pause_collection, promote_objects
 from ..process.frozen_dataclass import frozen_dataclass
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, build_heading_path
-from ..text.blocks import (
-    Block,
-    format_summary_sentence,
-    is_address_field,
-    is_mail_header,
-    parse_blocks,
-    split_chunk_blocks,
-    split_field_lines,
-    split_mail_fields,
-    to_plain_text,
-)
+from ..text.blocks import Block, format_summary_sentence, parse_blocks, split_chunk_blocks, to_plain_text
 from ..text.capital_names import CapitalNames, load_name_words
 from ..text.languages import detect_english, find_document_language
+from ..text.mail_fields import is_address_field, is_mail_header, split_field_lines, split_mail_fields
 from ..text.mail_names import extract_mail_names
 from ..text.names import (
     Name,

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..models.language import LanguagePipeline, Parse
-from ..text.blocks import is_mail_header, replace_sound_annotations, to_plain_text, unwrap_links
+from ..text.blocks import replace_sound_annotations, to_plain_text, unwrap_links
+from ..text.mail_fields import is_mail_header
 from ..text.names import Name, to_singular
 from ..text.normalize import to_nfc
 from ..text.patterns import compile_lazily

@@ -10,8 +10,7 @@ A chunk can begin and end inside a block; :func:`split_chunk_blocks` returns its
 Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines that begin with ``|``,
 its header first and the rule ``| --- |`` second. An entry of a definition or option list is an item ``- term:
 definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a paragraph ``Note: …``,
-a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image. A mail header is a
-paragraph of fields with names and values (RFC 5322, section 2.2).
+a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image.
 """
 
 from __future__ import annotations
@@ -47,14 +46,6 @@ _CODE_OR_STRUCK_PATTERN = compile_lazily(rf"(?<!`)(?P<ticks>`{{1,2}})(?!`)[^`\n]
 #: Words in braces between spaces, as transcripts mark sounds that are not words.
 _SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<!\S)(?:\{[a-z]+\})+(?=[\s.,;:!?)]|\Z)")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
-#: Fields that mails begin with, fields of any name, and fields of mails with an address.
-_MAIL_FIELD_PATTERN = compile_lazily(
-    r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE
-)
-_FIELD_PATTERN = compile_lazily(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
-_ADDRESS_FIELD_PATTERN = compile_lazily(r"(?:From|To|Cc|Sender|Reply-To): [^\n]*<[^<>\s][^<>\s@]*+@[^<>\s]++>\s*")
-#: The label of a field on a line below the first one: a few words before a colon.
-_LABEL_PATTERN = compile_lazily(r"(?<=\n)[ \t]*[^\W\d_][\w '’()-]{0,40}:(?=[ \t])")
 
 
 @frozen_dataclass
@@ -472,45 +463,3 @@ def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
     level = int(opening.tag[1])  # "h2"
     title = unwrap_links(inline.content)
     return Block("heading", start, end, level, to_plain_text(blank_struck_text(title)) or to_plain_text(title))
-
-
-def is_mail_header(text: str, start: int, end: int) -> bool:
-    """True if the text from ``start`` to ``end`` begins with a mail field (``From:``) and contains another one.
-
-    >>> is_mail_header("From: Ada\\nTo: Charles", 0, 21), is_mail_header("To: Charles", 0, 11)
-    (True, False)
-    """
-    if text.find("\n", start, end) < 0:
-        return False
-    return _MAIL_FIELD_PATTERN.match(text, start) is not None and len(_MAIL_FIELD_PATTERN.findall(text, start, end)) > 1
-
-
-def is_address_field(text: str) -> bool:
-    """True if a text is exactly one address field of a mail header, such as ``From``, with an address in ``<>``.
-
-    >>> is_address_field("From: Juno Ferreira <juno@example.org>"), is_address_field("From: Juno")
-    (True, False)
-    """
-    return _ADDRESS_FIELD_PATTERN.fullmatch(text) is not None
-
-
-def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end offset of each mail header field in the span ``start`` to ``end`` of a text.
-
-    A field that continues on further lines includes them.
-    """
-    return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])
-
-
-def split_field_lines(text: str) -> list[str]:
-    r"""Split a text before each line, except the first, that begins with the label of a field (``Born in:``).
-
-    Without such a line, the result is a list of the whole text.
-
-    >>> split_field_lines("Name: Ada\nBorn in: Paris\nor Rome")
-    ['Name: Ada\n', 'Born in: Paris\nor Rome']
-    """
-    if ":" not in text or "\n" not in text:  # most texts
-        return [text]
-    starts = [0, *(match.start() for match in _LABEL_PATTERN.finditer(text)), len(text)]
-    return [text[start:end] for start, end in pairwise(starts)]

@@ -27,15 +27,9 @@ from ...registry.chunked_text import ChunkedText, ChunkSpan
 from ...registry.contract import Derivation, MaintainedIndex
 from ...registry.written_passages import build_chunk_passage
 from ...settings import FixedSettings
-from ...text.blocks import (
-    is_mail_header,
-    parse_blocks,
-    replace_sound_annotations,
-    skip_marker,
-    to_plain_text,
-    unwrap_links,
-)
+from ...text.blocks import parse_blocks, replace_sound_annotations, skip_marker, to_plain_text, unwrap_links
 from ...text.languages import detect_english
+from ...text.mail_fields import is_mail_header
 from .clauses import Clause, find_clauses
 from .written_units import WRITTEN_UNITS
 
