@@ -12,10 +12,10 @@ import pytest
 import kvstore
 from kvstore.answering.answer_forms import ANSWER_FORMS
 from kvstore.answering.answer_types import AnswerType, ForeignAnswerType, detect_answer_type
-from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.answering.mismatches import blank_decimals
 from kvstore.answering.question_form import find_asking_sentence, is_yes_no_question, split_question
 from kvstore.answering.question_names import PassageWords, find_question_names
+from kvstore.answering.snippet_scoring import _find_technical_tokens
 from kvstore.retrieval.phrase_search import find_quoted_phrases
 from kvstore.text.question_words import load_question_words
 from kvstore.text.words import get_function_words, get_stemmer

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from .answer_reader.reader_answer import PartResult
     from .answer_reader.reading import ReaderResult
     from .confidence import Confidence
-    from .extractive import ExtractedAnswer, ScoredPassages, SnippetScorer
+    from .extractive import ExtractedAnswer, ScoredPassages
     from .prompt import Prompt
+    from .snippet_scoring import SnippetScorer
 
 #: The minimum number of chunks that fit in a prompt that uses segments, which would otherwise crowd out other chunks.
 _MIN_PROMPT_CHUNKS = 4
@@ -324,8 +325,9 @@ class Asker:
         use. ``is_part`` is True if the question is a part of a longer one, such as "by when?" of "Who approves it, and
         by when?": it then asks for one fact, which needs no chain of passages.
         """
-        from .extractive import MAX_CHUNKS, ScoredPassages
+        from .extractive import ScoredPassages
         from .passages import build_passages
+        from .snippet_scoring import MAX_CHUNKS
 
         scorer = self._build_scorer(query)
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
@@ -439,8 +441,8 @@ class Asker:
         If the store has no embedder, it compares words only, and all its cosines are 0.
         """
         from ..retrieval.recognition import RecognitionRequest, decompose
-        from .extractive import SnippetScorer
         from .question_terms import compute_question_rarities
+        from .snippet_scoring import SnippetScorer
 
         state = query.state
         stem = query.stem

@@ -51,7 +51,6 @@ from .confidence_weights import (
     WORD_WEIGHTS,
     SignalWeights,
 )
-from .extractive import CODE_PATTERN
 from .mismatches import (
     blank_decimals,
     find_missing_numbers,
@@ -64,6 +63,7 @@ from .passages import iter_spans
 from .question_dates import spell_dates_like_question
 from .question_names import PassageWords, QuestionName
 from .question_terms import QuestionTerms
+from .snippet_scoring import CODE_PATTERN
 
 if TYPE_CHECKING:
     from .answer_reader.reading import ReaderResult

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.blocks import skip_marker, to_plain_text
+from ..text.blocks import skip_marker
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words, list_terms
 from .inline_rendering import ITEM_LABEL_PATTERN
@@ -172,7 +172,7 @@ def _build_statement_key(passages: Sequence[Passage], position: SnippetPosition)
     The key is the text and, if the text cannot be understood alone, the title and headings above it.
     """
     passage, snippet = passages[position.passage_index], get_snippet(passages, position)
-    if snippet.kind == "prose" and not (snippet.needs_previous or snippet.needs_subject):
+    if snippet.kind == "prose" and not snippet.refers_back:
         return (snippet.labeled_text,)
     return snippet.labeled_text, passage.title or "", passage.heading
 
@@ -463,10 +463,9 @@ def _format_labels(
     excerpt_terms = set(list_terms(excerpt_text, stem))
     lacks_answer = answer not in excerpt_text
     is_item_or_row = first.kind in ("item", "table")
-    is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
+    is_self_contained = first.kind == "prose" and not (first.label or first.refers_back)
     refers_to_heading = first.needs_subject or _REFERENCE_PATTERN.match(first.text) is not None
-    heading = to_plain_text(passage.heading.rpartition(" > ")[2])
-    title = to_plain_text(passage.title or "")
+    title, heading = passage.plain_title, passage.plain_heading
     # Each possible label, with True if the excerpt cannot be understood without it.
     candidates = [
         (title, not is_self_contained),

@@ -45,14 +45,15 @@ class Passage:
     text: str
     is_whole_document: bool
     snippets: list[Snippet] = field(default_factory=list)
-    #: The title and the headings above the passage's own heading, outermost first, as a reader sees them.
+    #: The title, the headings above the innermost one (outermost first), and that heading, as a reader sees them.
     plain_title: str = field(init=False)
     parent_headings: list[str] = field(init=False)
+    plain_heading: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Convert the title and the parent headings to plain text once, because every snippet is scored with them."""
-        self.plain_title = to_plain_text(self.title or "").strip()
-        self.parent_headings = [to_plain_text(heading).strip() for heading in self.heading.split(" > ")[:-1]]
+        """Convert the title and the headings to plain text once, because every snippet is scored with them."""
+        self.plain_title = to_plain_text(self.title or "")
+        *self.parent_headings, self.plain_heading = map(to_plain_text, self.heading.split(" > "))
 
     def list_labels(self, index: int) -> list[str]:
         """Return the title, the headings and the caption above the snippet at ``index``, without repetitions.
@@ -190,7 +191,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
         snippet.release = release._replace(is_latest=latest is not None and release.version == latest[1].version)
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if start == 0 and passage.snippets:
-        first, title = passage.snippets[0], to_plain_text(record.title or "")
+        first, title = passage.snippets[0], passage.plain_title
         # A title that ends with punctuation can be a sentence.
         if first.kind == "prose" and first.text == title and not SENTENCE_END_PATTERN.search(title):
             first.is_selectable = False
@@ -250,7 +251,7 @@ def split_snippets(
     ``language`` decides where sentences end (None: the rules for English). ``section_before`` is the text of the
     section before a passage that begins in a table, or in a configuration file (``is_configuration``).
     """
-    section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
+    section_heading = to_plain_text(heading.rpartition(" > ")[2])
     elements = list(
         MarkdownSnippetSplitter(text, language, section_before, is_configuration=is_configuration).split()
         if format == "markdown"

@@ -42,6 +42,10 @@ _LATEST_WORD_PATTERN = compile_lazily(
     r"|published)\b|['’]s\b",
     re.IGNORECASE,
 )
+#: A question for a version, and not for its date.
+_VERSION_QUESTION_PATTERN = compile_lazily(r"\b(?:what|which) (?:[\w-]+ ){0,2}?(?:version|release)\b", re.IGNORECASE)
+#: A heading in a changelog that says what happened to the entries below it.
+_CHANGE_PATTERN = compile_lazily(r"(?:add|chang|deprecat|fix|improv|remov|renam|updat)ed", re.IGNORECASE)
 
 
 class Release(NamedTuple):
@@ -113,9 +117,37 @@ def parse_release(heading: str) -> Release | None:
     return None if match is None else Release(match["version"], match["date"])
 
 
+def phrase_release(labels: Sequence[str], question: str) -> list[str]:
+    """Return labels (headings), in which a changelog heading with a version and its date is rewritten as a sentence.
+
+    The answer reader was trained on sentences. It does not see that "[2.4.0] – 2026-02-03. Added." dates a change.
+    The date is omitted if the question names the version or asks for one: it then asks for something else.
+
+    >>> labels = ["Changelog", "[2.4.0] – 2026-02-03", "Added"]
+    >>> [phrase_release(labels, question)[1] for question in ("When was search added?", "What was added in 2.4.0?")]
+    ['In version 2.4.0, released on 2026-02-03, this was added:', 'In version 2.4.0, this was added:']
+    >>> phrase_release(["v2.4 (3 May 2026)", "Known problems"], "")
+    ['Version 2.4 was released on 3 May 2026.', 'Known problems']
+    """
+    for index, label in enumerate(labels):
+        release = parse_release(label)
+        if release is None:
+            continue
+        text = f"In version {release.version}"
+        if not (release.is_named_in(question) or _VERSION_QUESTION_PATTERN.search(question)):
+            text += f", released on {release.date}"
+        following = labels[index + 1 : index + 2]
+        if not following:
+            return [*labels[:index], f"{text}:"]
+        if _CHANGE_PATTERN.fullmatch(following[0]):
+            return [*labels[:index], f"{text}, this was {following[0].lower()}:", *labels[index + 2 :]]
+        return [*labels[:index], release.sentence, *labels[index + 1 :]]
+    return list(labels)
+
+
 def read_release(section: Section) -> Release | None:
     """Return the version and date in the heading of a section, whose Markdown is removed, or None."""
-    return parse_release(to_plain_text(section.title).strip())
+    return parse_release(to_plain_text(section.title))
 
 
 def find_latest_release(sections: Sequence[Section]) -> tuple[Section, Release] | None:

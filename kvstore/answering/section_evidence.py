@@ -23,7 +23,6 @@ from ..structures.ranking import best
 from ..structures.state import State
 from ..text.words import segment_words
 from .excerpts import MAX_WORDS
-from .extractive import MAX_CHUNKS
 from .numbered_sections import (
     AMBIGUOUS_WORDS,
     SECTION,
@@ -36,6 +35,7 @@ from .numbered_sections import (
 )
 from .releases import read_release
 from .section_references import ChangesRequest, SectionReference, mentions_number, remove_reference
+from .snippet_scoring import MAX_CHUNKS
 
 #: The maximum number of words of an answer that quotes the changes in a version.
 _MAX_CHANGES_WORDS = 2 * MAX_WORDS

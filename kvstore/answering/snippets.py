@@ -106,6 +106,11 @@ class Snippet:
     release: Release | None = None
 
     @property
+    def refers_back(self) -> bool:
+        """True if it cannot be understood without the snippet before it, or without the name of its subject."""
+        return self.needs_previous or self.needs_subject
+
+    @property
     def labeled_text(self) -> str:
         """The text after the label of the snippet (its term, speaker or header row), if it has one."""
         return f"{self.label}: {self.text}" if self.label else self.text

@@ -25,8 +25,8 @@ from ...structures.documents.documents import DocumentRecord
 from ...structures.ranking import Ranking, best
 from ...structures.state import State
 from ...text.words import find_reference_numbers
-from ..extractive import MAX_CHUNKS
 from ..releases import asks_for_latest_release, find_latest_release
+from ..snippet_scoring import MAX_CHUNKS
 from .superlatives import ComparedRow, Superlative, find_superlative, mark_extremes, split_cells
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.

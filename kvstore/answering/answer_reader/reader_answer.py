@@ -33,8 +33,9 @@ from ..excerpts import (
     get_snippet,
     has_previous,
 )
-from ..extractive import ExtractedAnswer, SnippetScorer, render_excerpts
+from ..extractive import ExtractedAnswer, render_excerpts
 from ..passages import Passage
+from ..snippet_scoring import SnippetScorer
 from ..snippets import Snippet
 from .reading import AnswerCandidate, ReaderResult
 
@@ -252,8 +253,7 @@ def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
         and snippet.num_words <= _MAX_PRONOUN_WORDS
         and _PRONOUN_PATTERN.search(snippet.text) is not None
     )
-    refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
-    return refers_back and has_previous(snippets, index)
+    return (snippet.refers_back or has_pronoun) and has_previous(snippets, index)
 
 
 def _get_snippet_id(passage: Passage, index: int) -> _SnippetId:

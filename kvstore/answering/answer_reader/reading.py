@@ -18,10 +18,10 @@ from ...text.words import list_content_terms, list_terms
 from ..answer_span import Verdict
 from ..answer_types import detect_answer_type, find_contrasts, is_contrary
 from ..excerpts import SnippetPosition, get_snippet
-from ..extractive import SnippetScorer, SnippetScores
 from ..passages import Passage
 from ..question_dates import YEAR_PATTERN
 from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
+from ..snippet_scoring import SnippetScorer, SnippetScores
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
 from .reader import AnswerReader
@@ -381,7 +381,7 @@ def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer
     passage = passages[passage_index]
     snippet = passage.snippets[index]
     context = [passage.title or passage.document, passage.heading, snippet.heading, snippet.label or ""]
-    if index and (snippet.needs_previous or snippet.needs_subject):
+    if index and snippet.refers_back:
         previous = passage.snippets[index - 1]
         # A pronoun can stand for a name in the previous sentence; the rest of that sentence is another statement.
         context += [previous.text] if previous.is_question else find_names(previous.text)

@@ -22,13 +22,14 @@ from ...text.patterns import compile_lazily
 from ...text.quantities import find_quantities
 from ...text.words import FUNCTION_WORDS, find_reference_numbers, list_content_terms, list_terms, segment_words
 from ..answer_types import FIXED_FORM_TYPES, AnswerType
+from ..document_versions import find_newer_entries
 from ..excerpts import SnippetPosition, find_required_end, get_snippet, has_previous
-from ..extractive import SnippetScorer, find_newer_entries, list_candidates
 from ..passages import Passage
 from ..question_dates import spell_dates_like_question
 from ..question_form import is_yes_no_question
 from ..question_names import find_question_names
-from ..releases import asks_for_latest_release, parse_release, remove_release_words
+from ..releases import asks_for_latest_release, phrase_release, remove_release_words
+from ..snippet_scoring import SnippetScorer, list_candidates
 from ..snippets import MAIL_FIELD_PATTERN, Snippet
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedRow, find_superlative, mark_extremes, split_cells
@@ -52,13 +53,9 @@ _NUMBERED_ENTRY_PATTERN = compile_lazily(r"(?:\A|; )(?:(?P<noun>[^:;\d]{2,60}): 
 _FILE_NUMBER_PATTERN = compile_lazily(r"(?<![^\W_]|[.,-])(?!(?:19|20)\d\d(?!\d))\d{3,}(?![.,]?\d|[^\W_])")
 #: The place between two words of a field name, as in ``maxReplicas: 10``.
 _CAMEL_CASE_PATTERN = compile_lazily(r"(?<=[a-z])(?=[A-Z][a-z]\w{0,60}(?:\.\w{1,60}){0,5}(?:: | ?= ))")
-#: A question for a version, and not for its date.
-_VERSION_QUESTION_PATTERN = compile_lazily(r"\b(?:what|which) (?:[\w-]+ ){0,2}?(?:version|release)\b", re.IGNORECASE)
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
-#: A heading in a changelog that says what happened to the entries below it.
-_CHANGE_PATTERN = compile_lazily(r"(?:add|chang|deprecat|fix|improv|remov|renam|updat)ed", re.IGNORECASE)
 #: The status of an appointment that does not take place.
 _CANCELLED_PATTERN = compile_lazily(r"; Status: cancelled\b")
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
@@ -189,19 +186,17 @@ class _CandidateEstimator:
             if snippet.hit and _is_row(snippet)
         ]
         row_words = [set(segment_words(row.labeled_text)) for row in rows]
-
-        def filter_names(names: Sequence[set[str]]) -> list[set[str]]:
-            """Return the names that also occur in a table row of a hit."""
-            return [name for name in names if any(map(name.issubset, row_words))]
-
+        identifiers_in_rows, names_in_rows = (
+            [name for name in group if any(map(name.issubset, row_words))] for group in (identifiers, names)
+        )
+        #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
+        self._row_names = identifiers_in_rows or names_in_rows
         #: The nouns before the numbers of a question, in lower case, and the numbers.
         self._numbers_by_noun: dict[str, set[str]] = defaultdict(set)
         for match in _NUMBERED_NOUN_PATTERN.finditer(question.lower()):
             if match["noun"] not in FUNCTION_WORDS:
                 for noun in (match["noun"], ""):  # the number before an entry has no noun: "5: no route"
                     self._numbers_by_noun[noun].add(match["number"])
-        #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
-        self._row_names = filter_names(identifiers) or filter_names(names)
         self._name_words = set().union(*names)
         #: The rows with the latest year of a table by years, which a question without a year asks for.
         self._latest_entries = frozenset(chain.from_iterable(find_newer_entries(question, passages).values()))
@@ -336,7 +331,7 @@ def _build_window_text(passage: Passage, index: int, scorer: SnippetScorer, numb
     snippet = snippets[index]
     if snippet.release is not None:
         return snippet.release.sentence, 0
-    labels = _phrase_release(scorer.list_labels(passage, index), scorer.question)
+    labels = phrase_release(scorer.list_labels(passage, index), scorer.question)
     name = PurePosixPath(passage.document).stem
     if not numbers.isdisjoint(_find_file_numbers(name)):
         labels.insert(0, name)
@@ -344,8 +339,8 @@ def _build_window_text(passage: Passage, index: int, scorer: SnippetScorer, numb
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
     )
-    refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
-    if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
+    needs_previous = snippet.refers_back and has_previous(snippets, index)
+    if needs_previous and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         text_before += f"{snippets[index - 1].labeled_text} "
     text = _phrase_mail_field(_render_with_block(snippets, index))
     if snippet.kind == "table":
@@ -356,34 +351,6 @@ def _build_window_text(passage: Passage, index: int, scorer: SnippetScorer, numb
 def _find_file_numbers(text: str) -> Set[str]:
     """Return the numbers in a question or file name that can identify a file: dates, versions, and "0007"."""
     return {*find_reference_numbers(text), *_FILE_NUMBER_PATTERN.findall(text)}
-
-
-def _phrase_release(labels: Sequence[str], question: str) -> list[str]:
-    """Return labels (headings), in which a changelog heading with a version and its date is rewritten as a sentence.
-
-    The network was trained on sentences. It does not see that "[2.4.0] – 2026-02-03. Added." is when a change was made.
-    The date is omitted if the question names the version or asks for one: it then asks for something else.
-
-    >>> labels = ["Changelog", "[2.4.0] – 2026-02-03", "Added"]
-    >>> [_phrase_release(labels, question)[1] for question in ("When was search added?", "What was added in 2.4.0?")]
-    ['In version 2.4.0, released on 2026-02-03, this was added:', 'In version 2.4.0, this was added:']
-    >>> _phrase_release(["v2.4 (3 May 2026)", "Known problems"], "")
-    ['Version 2.4 was released on 3 May 2026.', 'Known problems']
-    """
-    for index, label in enumerate(labels):
-        release = parse_release(label)
-        if release is None:
-            continue
-        text = f"In version {release.version}"
-        if not (release.is_named_in(question) or _VERSION_QUESTION_PATTERN.search(question)):
-            text += f", released on {release.date}"
-        following = labels[index + 1 : index + 2]
-        if not following:
-            return [*labels[:index], f"{text}:"]
-        if _CHANGE_PATTERN.fullmatch(following[0]):
-            return [*labels[:index], f"{text}, this was {following[0].lower()}:", *labels[index + 2 :]]
-        return [*labels[:index], release.sentence, *labels[index + 1 :]]
-    return list(labels)
 
 
 def _select_compared_cells(row: str, question: str) -> str:
@@ -434,11 +401,10 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
     passage_index, index = window.position
     snippets = passages[passage_index].snippets
     snippet = snippets[index]
-    is_already_included = snippet.needs_previous or snippet.needs_subject
+    is_already_included = snippet.refers_back
     if is_already_included or not has_previous(snippets, index):
         return None
-    are_prose = snippet.kind == snippets[index - 1].kind == "prose"
-    if not are_prose:
+    if not snippet.kind == snippets[index - 1].kind == "prose":
         return None
     return f"{window.text[: window.offset]}{snippets[index - 1].labeled_text} {window.text[window.offset :]}"
 
