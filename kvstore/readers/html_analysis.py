@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from ..text.blocks import strip_numbering
-from .html_stats import ElementStats, LinkCounts, LinkedElementStats
+from .html_stats import ElementStats, ElementTotals, LinkCounts, LinkedElementStats, PageTotals
 
 TEXTLESS_TAGS = frozenset(
     "script style noscript template head title meta link base input select textarea option optgroup datalist output "
@@ -33,8 +33,6 @@ _UNCOUNTED_TAGS = TEXTLESS_TAGS | _EMPTY_TAGS
 _MAX_LINK_CHARACTERS = 300
 #: The maximum length of a link text that is compared with labels.
 _MAX_LABEL_CHARACTERS = 160
-#: The minimum number of characters of a text outside links that counts as prose.
-_MIN_PROSE_CHARACTERS = 30
 #: The minimum share of the text outside links that an element must hold to be the content.
 _MIN_CONTENT_SHARE = 0.75
 #: The same share for an element that the page declares as its content (``<main>``).
@@ -97,11 +95,6 @@ _ACTION_PATTERN = re.compile(
 def normalize_words(text: str) -> str:
     """Return the words of a short text in lowercase, separated by single spaces."""
     return _NON_WORD_PATTERN.sub(" ", text).strip().lower()
-
-
-#: An open element, its tag if that affects counting, its id, and two totals at its start: the lengths of text, links,
-#: headings and prose with the number of elements, and the counts of links.
-_OpenElement = tuple[LexborNode, str, int, tuple[int, int, int, int, int], LinkCounts]
 
 
 class _Landmarks:
@@ -194,95 +187,63 @@ class PageAnalysis:
     def _collect_stats(self, root: LexborNode) -> None:
         """Store the counts of ``root`` and of all elements in it in ``stats_by_id``, and collect the ``_landmarks``.
 
-        The local totals count everything from the beginning of the page. The counts of an element are the totals at its
-        end minus the totals at its start.
+        The counts of an element are the totals of the page at its end minus the totals at its start.
         """
-        stats_by_id = self.stats_by_id
-        landmarks, landmark_ids = self._landmarks, self._landmarks.ids_with_role
-        text_length = linked_length = heading_length = prose_length = 0
-        num_elements = 1
-        no_links = link_totals = LinkCounts()
-        num_open_headings = num_open_verbatim = 0
-        in_link = False
-        is_before_content = True
-        open_elements: list[_OpenElement] = []
-        node = root.child
-        while node is not None or open_elements:
-            if node is None:  # the innermost open element ends
-                element, tag, element_id, totals, links_before = open_elements.pop()
-                text_before, linked_before, heading_before, prose_before, num_elements_before = totals
-                if tag or element_id in landmark_ids:
-                    if tag in _PLACEMENT_TAGS or element_id in landmark_ids:
-                        landmarks.leave(tag, element_id)
-                    if tag in _LABEL_TAGS:
-                        num_open_headings -= 1
-                    elif tag in VERBATIM_TAGS:
-                        num_open_verbatim -= 1
-                    elif tag == "a" and in_link:
-                        in_link = False
-                        length = linked_length - linked_before
-                        if length > _MAX_LINK_CHARACTERS:  # an overlong link is prose
-                            linked_length -= length
-                            prose_length += length
-                        else:
-                            link_totals = LinkCounts(*map(add, link_totals, self._count_link(element, length)))
-                counts = (
-                    text_length - text_before,
-                    linked_length - linked_before,
-                    heading_length - heading_before,
-                    prose_length - prose_before,
-                    num_elements - num_elements_before,
-                    is_before_content,
-                )
-                stats_by_id[element_id] = (
-                    ElementStats(*counts)
-                    if link_totals is links_before
-                    else LinkedElementStats(counts, links_before, link_totals)
-                )
-                node = element.next
-                continue
-            tag = node.tag or ""
+        landmark_ids = self._landmarks.ids_with_role
+        totals = PageTotals()
+        starts: list[tuple[int, ElementTotals, LinkCounts]] = []  # the ids of the open elements, and totals before them
+        for node, tag, is_end in _walk(root):
             if tag == "-text":
-                length = len((node.text_content or "").strip())
-                if length:
-                    text_length += length
-                    if in_link:
-                        linked_length += length
-                    elif num_open_headings:
-                        heading_length += length
-                    elif num_open_verbatim or length >= _MIN_PROSE_CHARACTERS:
-                        prose_length += length
-                        is_before_content = False
+                totals.add_text(len((node.text_content or "").strip()))
             elif tag == "img":
-                length = len((node.attributes.get("alt") or "").strip())
-                text_length += length
-                linked_length += length if in_link else 0
-            elif tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:  # an element begins
+                totals.add_image(len((node.attributes.get("alt") or "").strip()))
+            elif not is_end:
                 element_id = node.mem_id
-                tracked_tag = tag if tag in _TRACKED_TAGS else ""
-                totals = (text_length, linked_length, heading_length, prose_length, num_elements)
-                open_elements.append((node, tracked_tag, element_id, totals, link_totals))
-                num_elements += 1
-                if tracked_tag or element_id in landmark_ids:
-                    if tag in _PLACEMENT_TAGS or element_id in landmark_ids:
-                        landmarks.enter(node, tag, element_id)
-                    elif tag == "h1":
-                        landmarks.add_title(node)
-                    if tag in _LABEL_TAGS:
-                        num_open_headings += 1
-                        is_before_content = is_before_content and tag not in HEADING_TAGS
-                    elif tag in VERBATIM_TAGS:
-                        num_open_verbatim += 1
-                    elif tag == "a" and "href" in node.attributes:
-                        in_link = True
-                node = node.child
-                continue
-            node = node.next
-        stats_by_id[root.mem_id] = LinkedElementStats(
-            (text_length, linked_length, heading_length, prose_length, num_elements, is_before_content),
-            no_links,
-            link_totals,
+                starts.append((element_id, totals.element_totals, totals.links))
+                totals.num_elements += 1
+                if tag in _TRACKED_TAGS or element_id in landmark_ids:
+                    self._enter(node, tag, element_id, totals)
+            else:
+                element_id, totals_before, links_before = starts.pop()
+                if tag in _TRACKED_TAGS or element_id in landmark_ids:
+                    self._leave(node, tag, element_id, totals, totals_before)
+                self.stats_by_id[element_id] = totals.compute_stats(totals_before, links_before)
+        self.stats_by_id[root.mem_id] = LinkedElementStats(
+            (*totals.element_totals, totals.is_before_content), LinkCounts(), totals.links
         )
+
+    def _enter(self, node: LexborNode, tag: str, element_id: int, totals: PageTotals) -> None:
+        """Record the start of an element that can locate the content, or in which text is counted in another way."""
+        if tag in _PLACEMENT_TAGS or element_id in self._landmarks.ids_with_role:
+            self._landmarks.enter(node, tag, element_id)
+        elif tag == "h1":
+            self._landmarks.add_title(node)
+        if tag in _LABEL_TAGS:
+            totals.num_open_headings += 1
+            totals.is_before_content = totals.is_before_content and tag not in HEADING_TAGS
+        elif tag in VERBATIM_TAGS:
+            totals.num_open_verbatim += 1
+        elif tag == "a" and "href" in node.attributes:
+            totals.in_link = True
+
+    def _leave(
+        self, node: LexborNode, tag: str, element_id: int, totals: PageTotals, totals_before: ElementTotals
+    ) -> None:
+        """Record the end of an element whose start :meth:`_enter` recorded. If it is a link, count it."""
+        if tag in _PLACEMENT_TAGS or element_id in self._landmarks.ids_with_role:
+            self._landmarks.leave(tag, element_id)
+        if tag in _LABEL_TAGS:
+            totals.num_open_headings -= 1
+        elif tag in VERBATIM_TAGS:
+            totals.num_open_verbatim -= 1
+        elif tag == "a" and totals.in_link:
+            totals.in_link = False
+            length = totals.linked_length - totals_before.linked_length
+            if length > _MAX_LINK_CHARACTERS:  # an overlong link is prose
+                totals.linked_length -= length
+                totals.prose_length += length
+            else:
+                totals.links = LinkCounts(*map(add, totals.links, self._count_link(node, length)))
 
     def _count_link(self, link: LexborNode, length: int) -> LinkCounts:
         """Return the counts (0 or 1) of one link, whose text has ``length`` characters, by its target and its label.
@@ -434,6 +395,31 @@ class PageAnalysis:
         if stats is not None and 0 < stats.text_length <= _MAX_TITLE_CHARACTERS:
             title = titled_node
         return title
+
+
+def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, str, bool]]:
+    """Yield the texts, images and elements in ``root`` in order, each with its tag and with True if an element ends.
+
+    An element is yielded at its start and at its end. Elements without text, such as scripts, are omitted. The walk has
+    a stack of its own, so that a page can be nested to any depth.
+    """
+    open_elements: list[tuple[LexborNode, str]] = []
+    node = root.child
+    while node is not None or open_elements:
+        if node is None:
+            element, tag = open_elements.pop()
+            yield element, tag, True
+            node = element.next
+            continue
+        tag = node.tag or ""
+        if tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:
+            open_elements.append((node, tag))
+            yield node, tag, False
+            node = node.child
+        else:
+            if tag in ("-text", "img"):
+                yield node, tag, False
+            node = node.next
 
 
 def _parse_site(url: str) -> str:

@@ -1,4 +1,6 @@
-"""Counts of the text, links and prose of an HTML element."""
+"""Counts of the text, links and prose of an HTML element, and the totals of a page that a walk counts them from.
+*Prose* is longer text outside links and headings.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from typing import NamedTuple
 #: The maximum shares of unlinked text and of prose, relative to the text in links, of an element that is mostly links.
 _MAX_UNLINKED_SHARE = 0.6
 _MAX_PROSE_SHARE = 0.34
+#: The minimum number of characters of a text outside links that counts as prose.
+_MIN_PROSE_CHARACTERS = 30
 #: The arguments of :class:`ElementStats`.
 ElementCounts = tuple[int, int, int, int, int, bool]
 
@@ -78,3 +82,77 @@ class LinkedElementStats(ElementStats):
         super().__init__(*counts)
         for name, before, after in zip(LinkCounts._fields, counts_before, counts_after, strict=True):
             setattr(self, name, after - before)
+
+
+class ElementTotals(NamedTuple):
+    """The lengths of all text, of links, of headings and of prose from the beginning of a page, and its elements."""
+
+    text_length: int
+    linked_length: int
+    heading_length: int
+    prose_length: int
+    num_elements: int
+
+
+class PageTotals:
+    """The totals of a page from its beginning to the place that a walk has reached, which is in the open elements.
+
+    ``links`` are the counts of links. ``is_before_content`` is True until a heading or prose. The walk sets
+    ``in_link``, and counts the open headings (or other labels) and the open elements with verbatim text, such as code.
+    """
+
+    __slots__ = (
+        *ElementTotals._fields, "in_link", "is_before_content", "links", "num_open_headings", "num_open_verbatim",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        """Begin at the start of a page, whose root is the first element."""
+        self.text_length = self.linked_length = self.heading_length = self.prose_length = 0
+        self.num_elements = 1
+        self.links = LinkCounts()
+        self.is_before_content = True
+        self.in_link = False
+        self.num_open_headings = self.num_open_verbatim = 0
+
+    @property
+    def element_totals(self) -> ElementTotals:
+        """The totals of text and elements."""
+        return ElementTotals(
+            self.text_length, self.linked_length, self.heading_length, self.prose_length, self.num_elements
+        )
+
+    def add_text(self, length: int) -> None:
+        """Count a text of ``length`` characters, without white space: by the open element that it is in, or as prose.
+
+        A short text outside links, headings and verbatim text counts only as text.
+        """
+        if not length:
+            return
+        self.text_length += length
+        if self.in_link:
+            self.linked_length += length
+        elif self.num_open_headings:
+            self.heading_length += length
+        elif self.num_open_verbatim or length >= _MIN_PROSE_CHARACTERS:
+            self.prose_length += length
+            self.is_before_content = False
+
+    def add_image(self, length: int) -> None:
+        """Count an image with a description of ``length`` characters, also as part of the link that it is in, if any."""
+        self.text_length += length
+        if self.in_link:
+            self.linked_length += length
+
+    def compute_stats(self, totals_before: ElementTotals, links_before: LinkCounts) -> ElementStats:
+        """Return the counts of the element that ends here, given the totals at its start."""
+        counts = (
+            self.text_length - totals_before.text_length,
+            self.linked_length - totals_before.linked_length,
+            self.heading_length - totals_before.heading_length,
+            self.prose_length - totals_before.prose_length,
+            self.num_elements - totals_before.num_elements,
+            self.is_before_content,
+        )
+        if self.links is links_before:
+            return ElementStats(*counts)
+        return LinkedElementStats(counts, links_before, self.links)
