@@ -138,7 +138,7 @@ class PageTotals:
             self.is_before_content = False
 
     def add_image(self, length: int) -> None:
-        """Count an image with a description of ``length`` characters, also as part of the link that it is in, if any."""
+        """Count the description of an image, ``length`` characters long, also as part of the link around it, if any."""
         self.text_length += length
         if self.in_link:
             self.linked_length += length
