@@ -182,8 +182,12 @@ def estimate_confidence(
         terms = QuestionTerms.from_question(query, detect_question_language(query.question))
         return Confidence(0.0, missing=terms.missing_fraction, unknown=terms.unknown_names)
     comparison = _compare(query, hits, context, scored_passages if reader_result is None else None)
-    coverages = list(map(comparison.question_terms.compute_coverage, comparison.passage_terms))
-    signals, weights = _compute_signals(comparison, hits, max(coverages), scored_passages)
+    terms, passage_terms = comparison.question_terms, comparison.passage_terms
+    coverages = list(map(terms.compute_coverage, passage_terms))
+    signals: dict[str, Any] = terms.compute_signals(passage_terms, max(coverages), comparison.missing_names)
+    weights = _select_weights(query, hits, is_english=comparison.is_english)
+    if weights is not WORD_WEIGHTS:
+        signals |= _compute_cosine_signals(query, hits, scored_passages)
     logit = _compute_logit(weights, signals, reader_result, has_unknown_names=bool(comparison.unknown_names))
     if reader_result is None:
         judgment = _judge_by_rules(logit, comparison, scored_passages)
@@ -203,7 +207,7 @@ def estimate_confidence(
             comparison.passages,
             [*_list_answering_texts(hits, scored_passages), *context],
             coverages,
-            names=comparison.question_terms.names,
+            names=terms.names,
             is_english=comparison.is_english,
         )
     return Confidence(
@@ -221,8 +225,9 @@ class _Comparison(NamedTuple):
     ``passage_terms`` the terms of each passage.
 
     ``language`` is the language of the question (None: English), and ``answer_type`` what it asks for.
-    ``missing_names`` and ``missing_numbers`` are the names and reference numbers of the question that no passage has.
-    ``unknown_names`` are these numbers and the names that no chunk of the store has.
+    ``missing_names`` are the names of the question that no passage has. ``lacks_number`` is True if no passage has a
+    reference number of the question, or the number of a name ("Haus 7"). ``unknown_names`` are the names that no chunk
+    of the store has, and the missing reference numbers.
     """
 
     query: Query
@@ -233,18 +238,13 @@ class _Comparison(NamedTuple):
     passages: Sequence[PassageWords]
     passage_terms: Sequence[Sequence[str]]
     missing_names: Sequence[QuestionName]
-    missing_numbers: Sequence[str]
+    lacks_number: bool
     unknown_names: tuple[str, ...]
 
     @property
     def is_english(self) -> bool:
         """True if the question is in English or in an unknown language."""
         return self.language in (None, "english")
-
-    @property
-    def lacks_number(self) -> bool:
-        """True if no passage has a reference number of the question, or the number of a name ("Haus 7")."""
-        return bool(self.missing_numbers) or any(name.number_indexes for name in self.missing_names)
 
 
 def _compare(
@@ -281,24 +281,9 @@ def _compare(
         passages,
         passage_terms,
         missing_names,
-        missing_numbers,
+        bool(missing_numbers) or any(name.number_indexes for name in missing_names),
         (*unknown_names, *unknown_numbers),
     )
-
-
-def _compute_signals(
-    comparison: _Comparison, hits: Sequence[Hit], coverage: float, scored_passages: ScoredPassages
-) -> tuple[dict[str, Any], SignalWeights]:
-    """Return the signals of a :class:`Confidence` by name, and their weights; with cosines if these have a meaning.
-
-    ``coverage`` is the fraction of the question that the best passage covers.
-    """
-    query = comparison.query
-    signals = comparison.question_terms.compute_signals(comparison.passage_terms, coverage, comparison.missing_names)
-    weights = _select_weights(query.state.settings.embedder, query.question, is_english=comparison.is_english)
-    if hits and weights is not None and query.user_vector is None:
-        return signals | _compute_cosine_signals(query, hits, scored_passages), weights
-    return signals, WORD_WEIGHTS
 
 
 class _Judgment(NamedTuple):
@@ -461,20 +446,21 @@ def _compute_logit(
     return reader_result.compute_confidence_logit(rule_logit, unknown_logit, signals.get("similarity"))
 
 
-def _select_weights(embedder: str, question: str, *, is_english: bool) -> SignalWeights | None:
-    """Return the weights for the cosines of an embedder, or None if its cosines are meaningless for the question.
+def _select_weights(query: Query, hits: Sequence[Hit], *, is_english: bool) -> SignalWeights:
+    """Return the weights of the signals: ``WORD_WEIGHTS`` if the cosines of the hits are meaningless or missing.
 
     ``is_english`` is True if the question is in English or in an unknown language. The cosines of an unknown embedder
-    are meaningless, because their scale is unknown. An embedder of English texts gives any two texts in another script
-    a high cosine.
+    are meaningless, because their scale is unknown, and so are those of a vector that the user passed. An embedder of
+    English texts gives any two texts in another script a high cosine.
     """
-    if is_english_only(embedder) and not is_latin(question):
-        return None
+    question, embedder = query.question, query.state.settings.embedder
+    if not hits or query.user_vector is not None or (is_english_only(embedder) and not is_latin(question)):
+        return WORD_WEIGHTS
     if embedder == MULTILINGUAL_EMBEDDER and is_unspaced(question):
         return UNSPACED_WEIGHTS
     if embedder == DEFAULT_EMBEDDER and not is_english:
         return OTHER_LANGUAGE_WEIGHTS
-    return WEIGHTS_BY_EMBEDDER.get(embedder)
+    return WEIGHTS_BY_EMBEDDER.get(embedder, WORD_WEIGHTS)
 
 
 def _to_probability(logit: float) -> float:

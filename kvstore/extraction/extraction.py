@@ -457,7 +457,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
         line for line in prose if is_mail_header(line.text, 0, len(line.text)) or is_address_field(line.text)
     ]
     for header in mail_headers:
-        for start, end in split_mail_fields(header.text, 0, len(header.text)):
+        for start, end in split_mail_fields(header.text):
             yield from extract_mail_names(header.text[start:end], header.is_english)
     if mail_headers:
         prose = [line for line in prose if line not in mail_headers]

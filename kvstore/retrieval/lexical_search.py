@@ -20,7 +20,7 @@ from kvstore_cext.word_scores import WordScores
 from ..structures.counters import Counters
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.postings import make_corruption_error
-from ..structures.ranking import Ranking, best
+from ..structures.ranking import Ranking, best, list_chunk_ids
 from ..structures.read_requests import Ids, ReadRequest, Vector
 from ..structures.state import State
 from ..text.words import QuestionStemmer, find_technical_tokens, list_content_terms, segment_words
@@ -249,7 +249,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
         if self.vector is not None:
             from .dense_search import compute_cosines
 
-            cosines = compute_cosines(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
+            cosines = compute_cosines(state, list_chunk_ids(ranking), self.vector)
         return WordSearchResult(ranking, other_scores, cosines)
 
     def list_chunks(self, answer: WordSearchResult) -> Iterable[int]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import RerankerError, suggest
 from ..models.reranker import CrossEncoderReranker
-from ..structures.ranking import Ranking, append_tails, assign_ranks, best
+from ..structures.ranking import Ranking, append_tails, assign_ranks, best, list_chunk_ids
 from .dense_search import CosineRequest
 from .evidence import LoadedChunk
 from .lexical_search import WordScoreRequest, read_question_weights
@@ -71,7 +71,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
         return []
     vector = query.vector
     with query.trace.step("rerank") as step:
-        reading, chunks = query.reading, np.array([chunk for chunk, _ in candidates], np.uint64)
+        reading, chunks = query.reading, list_chunk_ids(candidates)
         _, weights = read_question_weights(query)
         cosines, word_scores = reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))
         rank_scores = 1 / np.array([rank for _, rank in assign_ranks(candidates)])

@@ -65,6 +65,11 @@ def best(
     return list(zip(ordered_chunks[:top], ordered_scores[:top], strict=True))
 
 
+def list_chunk_ids(ranking: Ranking) -> npt.NDArray[np.uint64]:
+    """Return the ids of the chunks of a ranking, best first."""
+    return np.array([chunk for chunk, _ in ranking], np.uint64)
+
+
 def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
     """Return the first ``top`` chunks of a ranking, extended by chunks from other rankings (tails) if it is shorter.
 

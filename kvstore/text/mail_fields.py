@@ -42,12 +42,12 @@ def is_address_field(text: str) -> bool:
     return _ADDRESS_FIELD_PATTERN.fullmatch(text) is not None
 
 
-def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end offset of each mail header field in the span ``start`` to ``end`` of a text.
+def split_mail_fields(header: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end offset of each field of a mail header.
 
     A field that continues on further lines includes them.
     """
-    return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])
+    return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(header)), len(header)])
 
 
 def split_field_lines(text: str) -> list[str]:

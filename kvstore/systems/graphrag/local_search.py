@@ -42,7 +42,7 @@ from ...retrieval.lexical_search import (
 )
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import EntityKeyRequest, recognize_entities
-from ...structures.ranking import Ranking, append_tails, best, scale_to_best, select_highest
+from ...structures.ranking import Ranking, append_tails, best, list_chunk_ids, scale_to_best, select_highest
 from ...text.words import count_text_tokens
 from ..descriptions.written_descriptions import EntityDescriptionsRequest
 from .community_index import COMMUNITIES
@@ -219,7 +219,7 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded_entities
     """
     scores: dict[int, float] = {}
     rankings = list(filter(None, rankings))
-    chunk_lists = [np.array([chunk for chunk, _ in ranking], np.uint64) for ranking in rankings]
+    chunk_lists = list(map(list_chunk_ids, rankings))
     no_entities = np.empty(0, np.uint32)
     requests = [NeighborhoodRequest(chunks, no_entities, max_chunks=0, with_links=False) for chunks in chunk_lists]
     for ranking, (neighborhood, _) in zip(rankings, query.reading.fetch_all(requests), strict=True):

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from ...arguments import Option
 from ...derived.passage_graph.neighborhood import NamesInChunksRequest, make_entity_node
 from ...derived.passage_graph.pagerank import DEFAULT_WEIGHTS, compute_personalized_pagerank
@@ -23,7 +21,7 @@ from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognize_entities
-from ...structures.ranking import best
+from ...structures.ranking import best, list_chunk_ids
 
 #: The number of nearest names used in place of names in the question.
 _NUM_NEAREST_NAMES = 5
@@ -84,7 +82,7 @@ def _find_nearest_starts(query: Query) -> dict[int, float]:
         step.detail = f"by embedding: {reason}" if nearest_names is not None else "there is no index synonyms"
         step.count = len(masses)
     if nearest_names is None:
-        nearest_chunk = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
+        nearest_chunk = list_chunk_ids(rank_by_vector(query, 1))
         with query.trace.step("names of the nearest chunk") as step:
             masses = dict.fromkeys(query.reading.fetch(NamesInChunksRequest(nearest_chunk)).tolist(), 1.0)
             step.detail, step.count = reason, len(masses)

@@ -52,7 +52,7 @@ from ...retrieval.lexical_search import (
 )
 from ...retrieval.query import Query
 from ...structures.id_sets import merge_distinct
-from ...structures.ranking import Ranking, append_tails, assign_ranks, best, scale_to_best
+from ...structures.ranking import Ranking, append_tails, assign_ranks, best, list_chunk_ids, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
 from .chunk_bonuses import BonusScorer
 
@@ -195,7 +195,7 @@ def search_by_words(
     with query.trace.step("lexical search") as step:
         terms = words.list_lookup_terms(counts)
         weights = build_term_weights(query.reading.counters, terms, counts)
-        other_chunks = merge_distinct(_list_ids(dense.ranking), extra_chunks)
+        other_chunks = merge_distinct(list_chunk_ids(dense.ranking), extra_chunks)
         top = max(_NUM_CANDIDATES, query.reach)
         request = WordSearchRequest(weights, top, allowed=query.allowed, other_chunks=other_chunks, vector=query.vector)
         result, *answers = query.reading.fetch_all([request, *other_requests])
@@ -231,7 +231,7 @@ def combine_searches(
         rarities=lexical.rarities,
     )
     with query.trace.step("combine scores") as step:
-        chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
+        chunks = merge_distinct(list_chunk_ids(dense_ranking), list_chunk_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
             return build_result(chunks, np.empty(0), coverage=0.0)
         # The scores of both searches, each as a fraction of its best.
@@ -290,11 +290,6 @@ def _add_bonuses(
     max_number_bonus = _NUMBER_WEIGHT if scorer.numbers else 0.0
     scores /= 1 + weights.nearness + weights.headings + weights.entries + max_number_bonus
     return len(best_chunks)
-
-
-def _list_ids(ranking: Ranking) -> Ids:
-    """Return the chunk ids of a ranking, best first."""
-    return np.array([chunk for chunk, _ in ranking], np.uint64)
 
 
 def _measure_drop(scores: npt.NDArray[np.float64]) -> float:
