@@ -202,13 +202,9 @@ def estimate_confidence(
     missing_form = ""
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reader_result is None or judgment.lacks_answer:
+        texts, answer_type = [*_list_answering_texts(hits, scored_passages), *context], comparison.answer_type
         missing_form = find_missing_answer_type(
-            comparison.answer_type,
-            comparison.passages,
-            [*_list_answering_texts(hits, scored_passages), *context],
-            coverages,
-            names=terms.names,
-            is_english=comparison.is_english,
+            answer_type, comparison.passages, texts, coverages, names=terms.names, is_english=comparison.is_english
         )
     return Confidence(
         0.0 if missing_form else _to_probability(logit),

@@ -161,28 +161,21 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     start = first_chunk.start
     record = state.documents.get(group.document)
     text = state.documents.read_text_slice(record.id, start, last_chunk.end)
-    previous = _find_adjacent_chunk(state, first_chunk, group.first, -1)
-    # Chunks can overlap, so the previous one can begin at the same place.
-    previous_start = start if previous is None else min(start, previous.start)
-    text_before_passage = state.documents.read_text_slice(record.id, previous_start, start)
-    starts_mid_line = bool(text_before_passage.rpartition("\n")[2].strip())
     sections = state.documents.get_sections(record.id)
     heading = " > ".join(build_heading_path(sections, group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
-    passage = Passage(
-        document=record.key,
-        title=record.title,
-        heading=heading,
-        start=start,
-        text=text,
-        is_whole_document=is_whole_document,
-    )
+    passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
     language = state.find_sentence_language(record.id)
     is_table, is_configuration = text.lstrip().startswith("|"), is_configuration_file(record.key)
-    section_before = _read_section_before(group, start, state) if is_table or is_configuration else ""
     passage.snippets = list(
         split_snippets(
-            text, record.format, heading, starts_mid_line, language, section_before, is_configuration=is_configuration
+            text,
+            record.format,
+            heading,
+            _starts_mid_line(group, first_chunk, state),
+            language,
+            _read_section_before(group, start, state) if is_table or is_configuration else "",
+            is_configuration=is_configuration,
         )
     )
     dated_snippets = [(snippet, snippet.release) for snippet in passage.snippets if snippet.release is not None]
@@ -199,6 +192,16 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
         passage.snippets = list(_split_notes(text, record.format))
     _assign_hits(passage, group.hit_spans)
     return passage
+
+
+def _starts_mid_line(group: _ChunkGroup, first_chunk: ChunkRecord, state: State) -> bool:
+    """True if there is text before the first chunk of a group in the same line of the document."""
+    previous = _find_adjacent_chunk(state, first_chunk, group.first, -1)
+    # Chunks can overlap, so the previous one can begin at the same place.
+    if previous is None or previous.start >= first_chunk.start:
+        return False
+    text_before = state.documents.read_text_slice(group.document, previous.start, first_chunk.start)
+    return bool(text_before.rpartition("\n")[2].strip())
 
 
 def _read_section_before(group: _ChunkGroup, start: int, state: State) -> str:

@@ -89,11 +89,8 @@ def prepare_query(
     question = to_nfc(question)
     own_options = dict(options or {})
     check_options(strategy, own_options, as_segments=bool(as_segments))
-    option_reranker = get_reranker(own_options)
-    own_options.pop(RERANKER_OPTION, None)
+    reranker = _choose_reranker(reranker, own_options)
     fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default))
-    if reranker is not None and option_reranker not in (None, reranker):
-        raise InputError(f"reranker is {reranker!r} and, in options, {option_reranker!r}; leave one out")
     missing_index = _find_missing_index(state, strategy)
     if missing_index is not None:
         raise InputError(
@@ -114,7 +111,7 @@ def prepare_query(
         within=within,
         options=own_options,
         count_lookups=session.count_lookups,
-        rerank=session.load_reranker(reranker or option_reranker),
+        rerank=session.load_reranker(reranker),
         segments="only" if as_segments else "none",  # segments are neighboring chunks that are joined
         fill=fill,
         user_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
@@ -123,6 +120,18 @@ def prepare_query(
         _restrict_documents(query, where, parameters)
     _respell_question(query)
     return strategy, query
+
+
+def _choose_reranker(reranker: str | None, options: dict[str, Any]) -> str | None:
+    """Return the reranker that a clause or an option names (None: neither does), and remove the option.
+
+    Raises InputError if both name one, and they differ.
+    """
+    option_reranker = get_reranker(options)
+    options.pop(RERANKER_OPTION, None)
+    if reranker is not None and option_reranker not in (None, reranker):
+        raise InputError(f"reranker is {reranker!r} and, in options, {option_reranker!r}; leave one out")
+    return reranker or option_reranker
 
 
 def _restrict_documents(

@@ -208,16 +208,7 @@ def read_passages(
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))
     # The rules do not compare numbers, so windows that were selected by such a comparison are always read.
     windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_selected]
-    topic = find_topic(question)  # "parking" in "Tell me about parking"
-    name = find_described_name(question)  # the name in "Who is Maria Jensen?"
-    subject_terms = set(list_terms(topic or name or question, scorer.stem))
-    min_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
-    min_logits: dict[SnippetPosition, float] = {}  # of the prose that opens a document about the subject
-    for passage_index, index in (window.position for window in windows):
-        passage = passages[passage_index]
-        opens_document = index == 0 and passage.snippets[0].ordinal == 0 and passage.snippets[0].kind == "prose"
-        if opens_document and set(list_terms(passage.plain_title, scorer.stem)) == subject_terms:
-            min_logits[SnippetPosition(passage_index, index)] = min_logit
+    min_logits = _find_min_logits(question, windows, passages, scorer.stem)
     candidates = _read_candidates(reader, question, windows, passages, scorer, rule_scores, min_logits)
     best = candidates[0]
     verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
@@ -234,8 +225,27 @@ def read_passages(
         verdict,
         may_be_chain,
         logit_in_context,
-        lacks_topic_opening=topic is not None and best.position not in min_logits,
+        lacks_topic_opening=find_topic(question) is not None and best.position not in min_logits,
     )
+
+
+def _find_min_logits(
+    question: str, windows: Sequence[Window], passages: Sequence[Passage], stem: Callable[[str], str]
+) -> dict[SnippetPosition, float]:
+    """Map the position of each read snippet that opens a document about the question's subject to its minimum logit.
+
+    The subject is the topic, the name in "Who is Maria Jensen?" or the whole question. It is the title of the document.
+    """
+    name = find_described_name(question)
+    subject_terms = set(list_terms(find_topic(question) or name or question, stem))
+    min_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
+    min_logits: dict[SnippetPosition, float] = {}
+    for position in (window.position for window in windows):
+        passage, snippet = passages[position.passage_index], get_snippet(passages, position)
+        opens_document = position.snippet_index == 0 and snippet.ordinal == 0 and snippet.kind == "prose"
+        if opens_document and set(list_terms(passage.plain_title, stem)) == subject_terms:
+            min_logits[position] = min_logit
+    return min_logits
 
 
 def _read_candidates(

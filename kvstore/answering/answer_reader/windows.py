@@ -99,10 +99,11 @@ def select_windows(
     candidates = _find_candidates(answer_type, passages, scorer.question, estimator)
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     marked_rows = _compare_rows(passages, candidates, scorer, tables)
-    for position in candidates:
-        release = get_snippet(passages, position).release
-        if release is not None and asks_for_latest_release(scorer.question):
-            marked_rows[position] = release.phrase_as_latest(scorer.question)
+    if asks_for_latest_release(scorer.question):
+        releases = ((position, get_snippet(passages, position).release) for position in candidates)
+        marked_rows |= {
+            position: release.phrase_as_latest(scorer.question) for position, release in releases if release is not None
+        }
     max_windows = _MAX_COMPARED if estimator.quantity_words else MAX_WINDOWS
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     # Rows with the extreme value come first; a row with None in ``marked_rows`` has another value.
@@ -111,16 +112,15 @@ def select_windows(
     ):
         passage_index, index = position
         text, offset = _build_window_text(passages[passage_index], index, scorer, numbers)
-        is_cancelled = _CANCELLED_PATTERN.search(text, offset) and "cancel" not in scorer.question.lower()
-        is_ruled_out = position in marked_rows or bool(is_cancelled)
-        window = Window(position, text, offset, candidates[position], is_ruled_out=is_ruled_out)
+        is_cancelled = "cancel" not in scorer.question.lower() and bool(_CANCELLED_PATTERN.search(text, offset))
+        window = Window(position, text, offset, candidates[position], is_ruled_out=is_cancelled)
         marked_row = marked_rows.get(position)
         if marked_row is not None:
             # Without a title, only the file name can say what the rows of a file are.
             labels = text[:offset] or f"{PurePosixPath(passages[passage_index].document).stem}. "
-            window = window._replace(
-                text=labels + marked_row, offset=len(labels), is_selected=True, is_ruled_out=bool(is_cancelled)
-            )
+            window = window._replace(text=labels + marked_row, offset=len(labels), is_selected=True)
+        elif position in marked_rows:  # the row has another value than the extreme one
+            window = window._replace(is_ruled_out=True)
         windows.setdefault(text, window)
         if len(windows) == max_windows:
             break
@@ -179,18 +179,8 @@ class _CandidateEstimator:
         }
         identifiers = [set(segment_words(identifier)) for identifier in _IDENTIFIER_PATTERN.findall(question)]
         names = [set(name.words) for name in find_question_names(question, scorer.language)]
-        rows = [
-            snippet
-            for passage in (passages if identifiers or names else ())
-            for snippet in passage.snippets
-            if snippet.hit and _is_row(snippet)
-        ]
-        row_words = [set(segment_words(row.labeled_text)) for row in rows]
-        identifiers_in_rows, names_in_rows = (
-            [name for name in group if any(map(name.issubset, row_words))] for group in (identifiers, names)
-        )
         #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
-        self._row_names = identifiers_in_rows or names_in_rows
+        self._row_names = _select_row_names(identifiers, passages) or _select_row_names(names, passages)
         #: The nouns before the numbers of a question, in lower case, and the numbers.
         self._numbers_by_noun: dict[str, set[str]] = defaultdict(set)
         for match in _NUMBERED_NOUN_PATTERN.finditer(question.lower()):
@@ -313,6 +303,15 @@ class _CandidateEstimator:
         columns = set(segment_words(" ".join(FIELD_PATTERN.findall(row.labeled_text))))
         names = [name for name in self._row_names if not name <= columns]
         return bool(names) and not any(name <= words for name in names)
+
+
+def _select_row_names(names: Sequence[set[str]], passages: Sequence[Passage]) -> list[set[str]]:
+    """Return the names in a question, each a set of words, that a table row of a hit has too."""
+    if not names:
+        return []
+    rows = (snippet for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet))
+    row_words = [set(segment_words(row.labeled_text)) for row in rows]
+    return [name for name in names if any(map(name.issubset, row_words))]
 
 
 def _is_row(snippet: Snippet) -> bool:
