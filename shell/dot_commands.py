@@ -27,7 +27,7 @@ from .configuration import get_config_path, parse_switch, set_keys, set_mode
 from .console import DEFAULT_PROMPT, Console, ShellExit, get_state_folder, parse_parameter_value
 from .layout import format_definitions, wrap_message
 from .pager import get_default_pager
-from .psql_commands import find_equivalent, suggest_replacement
+from .psql_commands import find_equivalent, suggest_replacement, suggest_sqlite_replacement
 from .render import MODES
 from .script import ScriptItem, split_items
 from .statement_help import find_syntax
@@ -103,12 +103,13 @@ def find_command(name: str) -> Command:
     matches = [command for command in COMMANDS if command.startswith(name)] if name else []
     if len(matches) == 1:
         return COMMANDS[matches[0]]
+    replacement = suggest_sqlite_replacement(name)
+    if replacement is not None:
+        raise ValueError(replacement)
     suggestions = matches or list(filter(None, [suggest(name, COMMANDS)]))
-    hint = (
-        f"did you mean {' or '.join('.' + command for command in suggestions)}?"
-        if suggestions
-        else ".help lists the commands"
-    )
+    *first_suggestions, last_suggestion = [f".{command}" for command in suggestions] or [""]
+    choices = f"{', '.join(first_suggestions)} or {last_suggestion}" if first_suggestions else last_suggestion
+    hint = f"did you mean {choices}?" if suggestions else ".help lists the commands"
     raise ValueError(f"there is no command .{name}; {hint}")
 
 

@@ -1,7 +1,7 @@
-"""Equivalents of commands of psql and pgcli, for users who are used to them.
+"""Equivalents of commands of psql, pgcli and sqlite3, for users who are used to them.
 
-In: a line that begins with a backslash. Out: the command of the shell that does the same, or a sentence that names the
-command to type instead.
+In: a line that begins with a backslash, or the name of a command of sqlite3. Out: the command of the shell that does
+the same, or a sentence that names the command to type instead.
 """
 
 from __future__ import annotations
@@ -51,6 +51,24 @@ _REPLACEMENTS = {
     "watch": ".watch SECONDS repeats the last statement",
 }
 
+#: The equivalent of commands of sqlite3 and duckdb that the shell does not have, by their names.
+_SQLITE_REPLACEMENTS = {
+    "backup": "BACKUP TO 'FOLDER'; copies the store",
+    "databases": ".show shows the store",
+    "echo": ".print prints text",
+    "eqp": "EXPLAIN shows the steps of a statement",
+    "header": _MODE,
+    "headers": _MODE,
+    "indexes": "SHOW INDEXES; lists the indexes",
+    "nullvalue": _MODE,
+    "restore": ".open FOLDER opens a backup",
+    "separator": _MODE,
+    "shell": "Ctrl-Z suspends the shell",
+    "stats": "SHOW STATS; lists counts and sizes",
+    "system": "Ctrl-Z suspends the shell",
+    "width": _MODE,
+}
+
 
 def find_equivalent(line: str) -> str | None:
     """Return the command of the shell that does the same as a command of psql, with its argument, or None.
@@ -70,3 +88,9 @@ def suggest_replacement(line: str) -> str:
     if replacement is None:
         return f"there is no command \\{word}; commands begin with a dot, and .help lists them"
     return f"\\{word} is a psql command; in kvstore, {replacement}"
+
+
+def suggest_sqlite_replacement(name: str) -> str | None:
+    """Return a sentence that says what to type instead of a command of sqlite3, or None if it has no such command."""
+    replacement = _SQLITE_REPLACEMENTS.get(name)
+    return None if replacement is None else f".{name} is a sqlite3 command; in kvstore, {replacement}"

@@ -1243,7 +1243,7 @@ def test_a_shell_without_a_store_has_an_empty_one_that_it_deletes(
     assert before == (set(Path("/dev/shm").glob("kvstore-*")) if Path("/dev/shm").exists() else set())
 
 
-def test_a_command_of_psql_is_answered_with_the_equivalent(
+def test_a_command_of_psql_or_sqlite3_is_answered_with_the_equivalent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -1258,6 +1258,12 @@ def test_a_command_of_psql_is_answered_with_the_equivalent(
     assert r"there is no command \zz; commands begin with a dot" in message_lines[2]
     assert "there is no command \\;" in message_lines[3]
     assert "Ctrl-Z suspends the shell" in message_lines[4]
+    assert cli.run(["shell", "s", "-c", ".separator ,", "-c", ".indexes", "-c", ".e x"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "error: .separator is a sqlite3 command; in kvstore, .mode sets the format of results",
+        "error: .indexes is a sqlite3 command; in kvstore, SHOW INDEXES; lists the indexes",
+        "error: there is no command .e; did you mean .exit, .expanded or .edit?",
+    ]
     assert _is_complete_input(r"\d"), "at the prompt it needs no semicolon"
     assert _is_complete_input("who rings the bell?"), "a question needs no ASK"
     assert _expand_shortcuts("what's lit? ;") == "ASK 'what''s lit?';"
