@@ -1580,6 +1580,15 @@ def test_jsonl_lines_are_documents() -> None:
     ) == RawDocument("k", "T", "x", {"text": "other"}, "text", (), "a.ndjson:1")
 
 
+def test_an_object_without_the_named_key_is_not_stored_under_another() -> None:
+    named, missing, null = read_rows(
+        '{"nr": 1, "b": "x"}\n{"Nr": 2, "b": "y"}\n{"nr": null, "b": "z"}\n', "a.jsonl", key="nr"
+    )
+    assert isinstance(named, RawDocument) and named.key == "1"
+    assert missing == ReadFailure("a.jsonl:2", "has no field 'nr'; the option key must name one of: Nr, b")
+    assert isinstance(null, RawDocument) and null.key == "a.jsonl:3"
+
+
 def test_an_object_without_a_text_is_read_from_its_fields() -> None:
     line = {"id": "w1", "station": "Muckle", "height": {"m": 3.2, "by": None}, "tags": ["spring", "high"], "at": [[1]]}
     assert read_one(json.dumps(line), "a.jsonl").text == (

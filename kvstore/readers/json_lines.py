@@ -21,7 +21,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import BinaryIO, NoReturn, TypeAlias
 
@@ -45,6 +45,8 @@ _NUM_SHOWN_CHARACTERS = 24
 _TEXT_FIELDS = ("text", "content", "body", "contents")
 _TITLE_FIELDS = ("title",)
 _KEY_FIELDS = ("id", "key")
+#: The maximum number of fields that an error lists.
+_MAX_LISTED_FIELDS = 20
 #: An escape that can be NUL or half of a surrogate pair; only text with one is searched for these.
 _SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
 _LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")  # package-lock.json
@@ -329,11 +331,15 @@ def _iter_strings(value: JSON) -> Iterator[str]:
 def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
     """Return the document of an object; its title replaces a missing or blank text.
 
-    Raises BadLineError if it has neither text nor title, or if a field has the wrong type. Key, title and text are
+    Raises BadLineError if it has neither text nor title, if it lacks the field that the ``key`` option names, or if a
+    field has the wrong type. Key, title and text are
     removed from ``fields``. The other fields, and the fields of a ``meta`` object, become the metadata. Without a text
     field, unless an option names it, the text has a line for each other field. ``default_key`` is the key of an object
     without a key.
     """
+    if options.key is not None and options.key not in fields:
+        names = ", ".join(islice(fields, _MAX_LISTED_FIELDS))
+        raise BadLineError(f"has no field {options.key!r}; the option key must name one of: {names}")
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)
     text_field, text = take_field(fields, options.text, _TEXT_FIELDS)
