@@ -10,6 +10,10 @@ words, pieces of the text. No object is created for a word that is only counted 
 from libc.stdint cimport int32_t, uint64_t
 from libcpp.vector cimport vector
 
+cdef extern from "Python.h":
+    # Unlike text[i], it is inlined.
+    Py_UCS4 char_at "PyUnicode_READ_CHAR"(str text, Py_ssize_t position) noexcept
+
 cdef enum:
     MAX_TOKEN_CHARACTERS = 64  # a longer word is several tokens
     MAX_CODE_CHARACTERS = 100
@@ -50,6 +54,11 @@ cdef inline bint _is_unspaced(Py_UCS4 c) noexcept:
     )
 
 
+cdef inline bint _is_spaced(Py_UCS4 c) noexcept:
+    """True if a character belongs to words of writing with spaces."""
+    return WORD_CHARACTERS[c] if c < 128 else c.isalnum() and not _is_unspaced(c)
+
+
 def count_tokens(str text) -> int:
     """Return the number of tokens, words and single marks, in a text.
 
@@ -58,11 +67,11 @@ def count_tokens(str text) -> int:
     cdef Py_ssize_t size = len(text), position = 0, start, count = 0
     while position < size:
         start = position
-        while position < size and _is_word_character(text[position]) and not _is_unspaced(text[position]):
+        while position < size and _is_spaced(char_at(text, position)):
             position += 1
         count += (position - start + MAX_TOKEN_CHARACTERS - 1) // MAX_TOKEN_CHARACTERS
         if position == start:
-            count += not text[position].isspace()
+            count += not char_at(text, position).isspace()
             position += 1
     return count
 
@@ -73,12 +82,12 @@ def find_words(str text not None) -> list:
     words = []
     while position < size:
         start = position
-        while position < size and _is_word_character(text[position]) and not _is_unspaced(text[position]):
+        while position < size and _is_spaced(char_at(text, position)):
             position += 1
         if position > start:
             words.append(text[start:position])
         if position < size:
-            if _is_unspaced(text[position]) and _is_word_character(text[position]):
+            if _is_unspaced(char_at(text, position)) and _is_word_character(char_at(text, position)):
                 words.append(text[position:position + 1])
             position += 1
     return words
@@ -95,15 +104,18 @@ def find_term_words(str text not None) -> list:
     words = []
     while position < size:
         start = position
-        while position < size and _is_word_character(text[position]) and not _is_unspaced(text[position]):
+        while position < size and _is_spaced(char_at(text, position)):
             position += 1
         if position > start:
             words.append(text[start:position])
             is_paired = False
         if position < size:
-            if not _is_word_character(text[position]):
+            if not _is_word_character(char_at(text, position)):
                 is_paired = False
-            elif position + 1 < size and _is_word_character(text[position + 1]) and _is_unspaced(text[position + 1]):
+            elif (
+                position + 1 < size and _is_word_character(char_at(text, position + 1))
+                and _is_unspaced(char_at(text, position + 1))
+            ):
                 words.append(text[position:position + 2])
                 is_paired = True
             elif not is_paired:
@@ -154,6 +166,18 @@ cdef class WordSet:
                 num_in_set += text[start:position] in self._words
         return num_in_set, num_runs, num_letters
 
+    def count_words(self, str text not None) -> int:
+        """Return the number of words of a text that are in the set; the words are those of :func:`find_words`."""
+        cdef Py_ssize_t size = len(text), position = 0, start, num_in_set = 0
+        while position < size:
+            start = position
+            while position < size and _is_spaced(char_at(text, position)):
+                position += 1
+            position += position == start  # no word of a set is a character of writing without spaces
+            if position - start <= self._longest and self._contains(text, start, position):
+                num_in_set += text[start:position] in self._words
+        return num_in_set
+
     cdef bint _contains(self, str text, Py_ssize_t start, Py_ssize_t end) noexcept:
         """True if the set has a word with the hash of this part of a text: almost always the same word."""
         cdef uint64_t hash = _hash_word(text, start, end)
@@ -174,7 +198,7 @@ cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noex
     """Return the hash of the part of a text from ``start`` to ``end``, never 0."""
     cdef uint64_t hash = EMPTY_HASH
     for position in range(start, end):
-        hash = _extend_hash(hash, text[position])
+        hash = _extend_hash(hash, char_at(text, position))
     return (hash ^ hash >> 32) | 1
 
 
@@ -202,7 +226,7 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
         word.start, word.hash = position, EMPTY_HASH
         word.has_underscore = word.is_technical = False
         while position < size:
-            c = text[position]
+            c = char_at(text, position)
             if not _is_word_character(c):
                 break
             if _is_unspaced(c):
@@ -222,11 +246,11 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
             last_end = max(last_end, stop)
         _count_word(text, word, words, slots)
         if (
-            position < size and word.end == word.start + 1 and _is_unspaced(text[position])
-            and _is_word_character(text[position]) and _is_unspaced(text[word.start])
+            position < size and word.end == word.start + 1 and _is_unspaced(char_at(text, position))
+            and _is_word_character(char_at(text, position)) and _is_unspaced(char_at(text, word.start))
         ):
             word.end += 1
-            word.hash = _extend_hash(word.hash, text[position])
+            word.hash = _extend_hash(word.hash, char_at(text, position))
             _count_word(text, word, words, slots)
     counts = {}
     for word in words:
@@ -257,15 +281,15 @@ cdef inline Py_ssize_t _count_technical_token(
     cdef bint is_marked = token_start < start
     cdef Py_UCS4 c
     while True:
-        while end < len(text) and _is_word_character(text[end]):
+        while end < len(text) and _is_word_character(char_at(text, end)):
             end += 1
         if end >= len(text):
             break
-        c = text[end]
+        c = char_at(text, end)
         if c not in u"-./\\@:":
             break
         next_end = end + 2 if c == u":" and _has_character(text, end + 1, u":") else end + 1
-        if next_end >= len(text) or not _is_word_character(text[next_end]):
+        if next_end >= len(text) or not _is_word_character(char_at(text, next_end)):
             break
         is_marked |= c != u"-"
         end = next_end
@@ -285,23 +309,23 @@ cdef inline Py_ssize_t _find_prefix_start(str text, Py_ssize_t start) noexcept:
     ``(?<![\\w-])--?(?=[^\\W\\d])|(?<!\\w)[$@#%\\\\](?=\\w)|(?<![\\w/.~])(?:~|\\.{1,2})?/(?=\\w)``.
     """
     cdef Py_ssize_t position
-    cdef Py_UCS4 c = text[start - 1] if start > 0 else u" "
+    cdef Py_UCS4 c = char_at(text, start - 1) if start > 0 else u" "
     if c == u"-":
-        position = start - 2 if start > 1 and text[start - 2] == u"-" else start - 1
-        if text[start].isdecimal() or (
-            position > 0 and (text[position - 1] == u"-" or _is_word_character(text[position - 1]))
+        position = start - 2 if start > 1 and char_at(text, start - 2) == u"-" else start - 1
+        if char_at(text, start).isdecimal() or (
+            position > 0 and (char_at(text, position - 1) == u"-" or _is_word_character(char_at(text, position - 1)))
         ):
             return start
         return position
     if c in u"$@#%\\":
-        return start if start > 1 and _is_word_character(text[start - 2]) else start - 1
+        return start if start > 1 and _is_word_character(char_at(text, start - 2)) else start - 1
     if c == u"/":
         position = start - 1
-        if position > 0 and text[position - 1] == u"~":
+        if position > 0 and char_at(text, position - 1) == u"~":
             position -= 1
-        elif position > 0 and text[position - 1] == u".":
-            position -= 2 if position > 1 and text[position - 2] == u"." else 1
-        if position > 0 and (text[position - 1] in u"/.~" or _is_word_character(text[position - 1])):
+        elif position > 0 and char_at(text, position - 1) == u".":
+            position -= 2 if position > 1 and char_at(text, position - 2) == u"." else 1
+        if position > 0 and (char_at(text, position - 1) in u"/.~" or _is_word_character(char_at(text, position - 1))):
             return start
         return position
     return start
@@ -314,15 +338,15 @@ cdef inline Py_ssize_t _find_suffix_end(str text, Py_ssize_t end) noexcept:
     """
     cdef Py_ssize_t position = end + 1
     if _has_character(text, end, u"("):
-        while position < len(text) and position < end + 3 and _is_word_character(text[position]):
+        while position < len(text) and position < end + 3 and _is_word_character(char_at(text, position)):
             position += 1
         return position + 1 if _has_character(text, position, u")") else end
     if _has_character(text, end, u"+"):
         if not _has_character(text, position, u"+"):
             return end
-        return end if position + 1 < len(text) and _is_word_character(text[position + 1]) else position + 1
+        return end if position + 1 < len(text) and _is_word_character(char_at(text, position + 1)) else position + 1
     if _has_character(text, end, u"#"):
-        return end if position < len(text) and _is_word_character(text[position]) else position
+        return end if position < len(text) and _is_word_character(char_at(text, position)) else position
     return end
 
 
@@ -349,7 +373,7 @@ cdef inline bint _is_same_word(str text, Word word, Word other) noexcept:
     if word.hash != other.hash or word.end - word.start != other.end - other.start:
         return False
     for i in range(word.end - word.start):
-        if text[word.start + i] != text[other.start + i]:
+        if char_at(text, word.start + i) != char_at(text, other.start + i):
             return False
     return True
 
@@ -377,19 +401,19 @@ def list_name_pieces(str text, set lower, set upper) -> list:
     cdef Py_UCS4 c
     pieces = []
     while position < size:
-        c = text[position]
+        c = char_at(text, position)
         if c.isspace():
             end = position
-            while end < size and text[end] == u" ":
+            while end < size and char_at(text, end) == u" ":
                 end += 1
-            if end >= position + MIN_COLUMN_SPACES and position > 0 and not text[position - 1].isspace():
+            if end >= position + MIN_COLUMN_SPACES and position > 0 and not char_at(text, position - 1).isspace():
                 pieces.append(text[position:end])
                 gap_words, is_opened = MAX_GAP_WORDS, False
             position = max(end, position + 1)
             continue
         if c != u"_" and _is_word_character(c):
             end = undotted_end = _find_word_end(text, position)
-            while text[undotted_end - 1] == u".":
+            while char_at(text, undotted_end - 1) == u".":
                 undotted_end -= 1
             if c.islower():
                 if not _is_in_address(text, position, end):
@@ -410,12 +434,12 @@ def list_name_pieces(str text, set lower, set upper) -> list:
             elif c == u"-":
                 end = _find_option_end(text, position)
                 if (
-                    position > 0 and _is_word_character(text[position - 1])
-                    and position + 1 < size and text[position + 1] in u" \n"
+                    position > 0 and _is_word_character(char_at(text, position - 1))
+                    and position + 1 < size and char_at(text, position + 1) in u" \n"
                 ):
                     end = position + 2
             # The pieces in between show whether a word directly follows a slash, an ampersand or a broken word.
-            gap_words = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))
+            gap_words = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and char_at(text, end - 1) in u" \n"))
             is_opened = (is_opened or (end > position + 1 and c in u"`*")) and c not in u":|(["
             pieces.append(text[position:end])
         position = end
@@ -424,7 +448,7 @@ def list_name_pieces(str text, set lower, set upper) -> list:
 
 cdef inline bint _is_letter(str text, Py_ssize_t position) noexcept:
     """True if the text has a letter at an offset, which may be its end."""
-    cdef Py_UCS4 c = text[position] if position < len(text) else u" "
+    cdef Py_UCS4 c = char_at(text, position) if position < len(text) else u" "
     if c < 128:
         return u"a" <= c <= u"z" or u"A" <= c <= u"Z"
     return c.isalnum() and not c.isdecimal()
@@ -432,7 +456,7 @@ cdef inline bint _is_letter(str text, Py_ssize_t position) noexcept:
 
 cdef inline bint _has_character(str text, Py_ssize_t position, Py_UCS4 c) noexcept:
     """True if the text has this character at an offset, which may be its end."""
-    return position < len(text) and text[position] == c
+    return position < len(text) and char_at(text, position) == c
 
 
 cdef Py_ssize_t _find_word_end(str text, Py_ssize_t start) noexcept:
@@ -449,10 +473,10 @@ cdef Py_ssize_t _find_word_end(str text, Py_ssize_t start) noexcept:
         return position
     position = start
     while position < size:
-        c = text[position]
+        c = char_at(text, position)
         if not (
             _is_word_character(c)
-            or (c in u"-'’&" and position + 1 < size and _is_word_character(text[position + 1]))
+            or (c in u"-'’&" and position + 1 < size and _is_word_character(char_at(text, position + 1)))
             or (c == u"." and _is_letter(text, position + 1) and _has_character(text, position + 2, u"."))
         ):
             break
@@ -465,9 +489,13 @@ cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noex
 
     That is a match of ``(?<=[@/\\\\.~])WORD|WORD(?=[@/\\\\])|WORD(?<=\\.)(?=\\w)``.
     """
-    if start > 0 and text[start - 1] in u"@/\\.~":
+    cdef Py_UCS4 c
+    if start > 0 and char_at(text, start - 1) in u"@/\\.~":
         return True
-    return end < len(text) and (text[end] in u"@/\\" or (text[end - 1] == u"." and _is_word_character(text[end])))
+    if end == len(text):
+        return False
+    c = char_at(text, end)
+    return c in u"@/\\" or (char_at(text, end - 1) == u"." and _is_word_character(c))
 
 
 cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
@@ -476,7 +504,7 @@ cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
     An option is a match of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``.
     """
     cdef Py_ssize_t position = start + 1
-    if start > 0 and not (text[start - 1].isspace() or text[start - 1] in u"([|,"):
+    if start > 0 and not (char_at(text, start - 1).isspace() or char_at(text, start - 1) in u"([|,"):
         return start + 1
     position += _has_character(text, position, u"-")
     return _find_word_end(text, position) if _is_letter(text, position) else start + 1
@@ -488,7 +516,7 @@ cdef Py_ssize_t _find_code_end(str text, Py_ssize_t start) noexcept:
     Code has 1 to 100 characters on one line.
     """
     cdef Py_ssize_t position = start + 1
-    while position < len(text) and position <= start + MAX_CODE_CHARACTERS and text[position] not in u"`\n":
+    while position < len(text) and position <= start + MAX_CODE_CHARACTERS and char_at(text, position) not in u"`\n":
         position += 1
     return position + 1 if position > start + 1 and _has_character(text, position, u"`") else start + 1
 
@@ -499,19 +527,19 @@ cdef Py_ssize_t _find_emphasis_end(str text, Py_ssize_t start) noexcept:
     It is a match of ``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``.
     """
     cdef Py_ssize_t content_start, end, stars_end
-    if start > 0 and (text[start - 1] == u"*" or _is_word_character(text[start - 1])):
+    if start > 0 and (char_at(text, start - 1) == u"*" or _is_word_character(char_at(text, start - 1))):
         return start + 1
     content_start = end = _find_stars_end(text, start)
-    while end < len(text) and end <= content_start + MAX_EMPHASIS_CHARACTERS and text[end] not in u"*\n":
+    while end < len(text) and end <= content_start + MAX_EMPHASIS_CHARACTERS and char_at(text, end) not in u"*\n":
         end += 1
     stars_end = _find_stars_end(text, end)
     if (
         content_start - start > 2
         or not 2 <= end - content_start <= MAX_EMPHASIS_CHARACTERS
-        or text[content_start].isspace()
-        or text[end - 1].isspace()
+        or char_at(text, content_start).isspace()
+        or char_at(text, end - 1).isspace()
         or not 1 <= stars_end - end <= 2
-        or (stars_end < len(text) and _is_word_character(text[stars_end]))
+        or (stars_end < len(text) and _is_word_character(char_at(text, stars_end)))
     ):
         return start + 1
     return stars_end

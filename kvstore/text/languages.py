@@ -21,9 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from kvstore_cext.words import WordSet
+from kvstore_cext.words import WordSet, find_words
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
+from .normalize import fold_text
 from .patterns import compile_lazily
 from .words import (
     FUNCTION_WORDS,
@@ -43,7 +44,7 @@ UNKNOWN_LANGUAGE = ""
 #: Function words of other languages that English texts rarely contain.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
 #: The function words of all languages but English. Some are English function words too.
-_OTHER_FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS_BY_LANGUAGE.values())
+_OTHER_WORD_SET = WordSet(frozenset[str]().union(*FUNCTION_WORDS_BY_LANGUAGE.values()))
 _FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT_PATTERN = compile_lazily(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _LANGUAGES_WITH_CAPITAL_NOUNS = frozenset(("german", "luxembourgish"))
@@ -148,10 +149,11 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
     language = detect_script_language(text)
     if language is not None:
         return language
-    words = segment_words(text)
-    num_english = sum(map(FUNCTION_WORDS.__contains__, words))
-    if num_english > 0 and num_english >= sum(map(_OTHER_FUNCTION_WORDS.__contains__, words)):
+    folded = fold_text(text)
+    num_english = _ENGLISH_WORD_SET.count_words(folded)
+    if num_english > 0 and num_english >= _OTHER_WORD_SET.count_words(folded):
         return "english" if num_english >= min_function_words else None  # no other language can have more
+    words = find_words(folded)
     language = detect_word_language(words)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
     num_function_words = sum(map(function_words.__contains__, words))

@@ -196,8 +196,9 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
     is_initial = len(word) == 1 and word.isupper()
     if is_initial or word.lower() in rules.abbreviations:
         return False
-    if any(_DATE_PATTERN.match(f"{day}{word}.{text_after}") for day in ("", text_before[-4:].lstrip())):
-        return False
+    for date_start in (word, text_before[-4:].lstrip() + word):
+        if date_start[:1].isdecimal() and _DATE_PATTERN.match(f"{date_start}.{text_after}"):
+            return False
     return not (rules.words_before_ordinals and rules.is_ordinal(word, text_before, text_after))
 
 
