@@ -29,6 +29,7 @@ from ..structures.names.mentions import (
     HeadingOccurrence,
     MentionWriter,
     Occurrence,
+    add_headings,
     collect_addresses,
     iter_headed_abstracts,
 )
@@ -119,6 +120,8 @@ class Linker:
         self._added_addresses: dict[int, list[int]] = {}
         self._removed_addresses: dict[int, list[int]] = {}
         self._keys: dict[int, str] = {}
+        #: The chunks of new documents, whose addresses :meth:`flush` collects.
+        self._new_chunks: list[int] = []
         #: The new documents; by document, the older chunks that changed, and older chunks with other mentions; and the
         #: older documents with other names in their titles or headings.
         self._new_documents: dict[int, AddedDocument] = {}
@@ -141,6 +144,9 @@ class Linker:
         An address is a text or tree node with a rank, which says how well it fits the entity. Of several addresses with
         the same text, only the best is written.
         """
+        for entity, new_addresses in self._mentions.collect_addresses(self._new_chunks, []).items():
+            self._added_addresses.setdefault(entity, []).extend(new_addresses)
+        self._new_chunks.clear()
         for addresses_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_address_lists),
             (self._added_addresses, self._filter.add_address_lists),
@@ -220,15 +226,15 @@ class Linker:
         :meth:`build_delta`, and fingerprints, which later rule out that a name occurs in a text. ``chunks`` are pairs
         of text and section. ``parts`` are what derivations computed from the document, by name.
         """
-        occurrences_by_chunk: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
         added_chunks: list[AddedChunk] = []
         for chunk, (text, section) in zip(record.chunk_ids(), chunks, strict=True):
             folded = fold(text)
             texts[chunk] = folded.data
             occurrences = self._filter.find_mentions(folded, self._max_name_words, self._keys, Occurrence)
-            occurrences_by_chunk[chunk] = self._mentions.put_chunk(chunk, occurrences)
-            added_chunks.append(AddedChunk(chunk, text.encode(), section, occurrences_by_chunk[chunk]))
+            occurrences = self._mentions.put_chunk(chunk, occurrences)
+            added_chunks.append(AddedChunk(chunk, text.encode(), section, occurrences))
+        self._new_chunks += texts
         self._new_documents[record.id] = AddedDocument(
             record, sections, chunks=added_chunks, parts=parts, language=language
         )
@@ -236,8 +242,7 @@ class Linker:
         self._fingerprints.add(record.id, folded_headings, texts)
         if heading_occurrences:
             self._mentions.put_headings(record.id, heading_occurrences)
-        for entity, new_addresses in collect_addresses(occurrences_by_chunk, heading_occurrences).items():
-            self._added_addresses.setdefault(entity, []).extend(new_addresses)
+            add_headings(self._added_addresses, heading_occurrences)
 
     def _find_in_new_headings(
         self, record: DocumentRecord, sections: list[Section]

@@ -17,7 +17,7 @@ from ..structures.state import State
 #: The number of chunks linked together, of documents whose linking was deferred. Each takes 20 kB of memory.
 _MAX_LINKED_CHUNKS = 1024
 #: The number of batches whose postings are written together, because most terms occur in every batch.
-_BATCHES_PER_FLUSH = 2
+_BATCHES_PER_FLUSH = 4
 
 
 @dataclass(slots=True)

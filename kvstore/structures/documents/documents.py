@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from datetime import UTC, datetime
 from itertools import accumulate, islice
+from operator import attrgetter
 from typing import Any, Protocol
 
 from ...errors import CorruptionError
@@ -138,6 +139,7 @@ class DocumentRecord:
 
 #: The fields of a stored record, in this order.
 _FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
+_get_fields = attrgetter(*_FIELDS)
 
 
 @frozen_dataclass
@@ -423,7 +425,7 @@ class DocumentWriter(ViewWriter, Documents):
     def put_record(self, record: DocumentRecord) -> None:
         """Store or replace the record of a document."""
         # ``own_chunks``, the last field, is omitted if it is not set, as for nearly all documents.
-        fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
+        fields = _get_fields(record) if record.own_chunks is not None else _get_fields(record)[:-1]
         self._write_view.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:

@@ -146,7 +146,7 @@ class Mentions(ViewReader):
             )
         except ValueError as error:
             raise _make_row_error(rows, error) from error
-        _add_headings(addresses_by_entity, chain.from_iterable(self.get_heading_occurrences_many(documents)))
+        add_headings(addresses_by_entity, chain.from_iterable(self.get_heading_occurrences_many(documents)))
         return addresses_by_entity
 
     def _read_rows(self, table: str, ids: Iterable[int]) -> list[_StoredRow]:
@@ -325,11 +325,11 @@ def collect_addresses(
     for group, entities in entities_by_group.items():  # a group is its leaf abstract's id
         for entity, count in Counter(entities).items():
             addresses_by_entity.setdefault(entity, []).append(make_address(compute_body_rank(count), group))
-    _add_headings(addresses_by_entity, heading_occurrences)
+    add_headings(addresses_by_entity, heading_occurrences)
     return addresses_by_entity
 
 
-def _add_headings(addresses_by_entity: dict[int, list[int]], occurrences: Iterable[HeadingOccurrence]) -> None:
+def add_headings(addresses_by_entity: dict[int, list[int]], occurrences: Iterable[HeadingOccurrence]) -> None:
     """Add the titles and headings that mention entities to ``addresses_by_entity``."""
     for entity, rank, abstract in occurrences:
         addresses_by_entity.setdefault(entity, []).append(make_address(rank, abstract))
