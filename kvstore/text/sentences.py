@@ -164,9 +164,9 @@ def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[in
 
 
 def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> bool:
-    """True if matched punctuation ends a sentence, and does not belong to an abbreviation, an initial or a quotation.
+    """True if matched punctuation ends a sentence, and not a quotation or a text in brackets inside a sentence.
 
-    ``rules`` has the abbreviations of the text's language.
+    A period can also belong to an abbreviation or an initial. ``rules`` has the abbreviations of the text's language.
     """
     mark = match.group()  # with the quotation marks and brackets after it
     # A Japanese quotation is part of the sentence around it, and so is a text in brackets.
@@ -178,7 +178,12 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
         following = text[match.end() : match.end() + 2].strip()
         # "Really?" he asked: the sentence continues in lower case after a closing quote.
         return mark[-1] not in "\"'”’;" or not following[:1].islower()
-    # The mark is a period, which can also belong to the word before it.
+    return _is_full_stop(text, match, rules)
+
+
+def _is_full_stop(text: str, match: re.Match[str], rules: _SentenceRules) -> bool:
+    """True if a matched period ends a sentence, and does not belong to an abbreviation, an initial or an ordinal."""
+    mark = match.group()
     text_after = text[match.end() : match.end() + _MAX_AFTER].lstrip()
     is_leader = mark.startswith("....") and text[match.start() - 1 : match.start()].isspace()  # dots between columns
     if is_leader or text_after[:1].islower():
