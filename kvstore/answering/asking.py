@@ -94,8 +94,7 @@ class Asker:
         """
         with self.open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_for_answer(strategy, query, clauses)
-            scored_passages, reader_result = self._read_evidence(query, evidence, clauses)
-            return evidence, self._estimate_confidence(query, evidence, scored_passages, reader_result)
+            return evidence, self._estimate_confidence(query, evidence, *self._read_evidence(query, evidence, clauses))
 
     def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Retrieve the evidence for a question, and return the prompt with it for a language model.
@@ -277,10 +276,9 @@ class Asker:
         budget = budget or self.get_session().prompt_tokens
         with query.trace.step("build prompt") as step:
             prompt = build_prompt(evidence, budget)
-            num_included, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)
+            step.count, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)
             size = f"about {prompt.tokens:,} tokens of {budget:,}"
-            step.detail = f"{num_included} of {num_available} passages, {prompt.abstracts} abstracts, {size}"
-            step.count = num_included
+            step.detail = f"{step.count} of {num_available} passages, {prompt.abstracts} abstracts, {size}"
         return prompt
 
     def _estimate_confidence(
@@ -300,19 +298,15 @@ class Asker:
             else:
                 # In compared_text, a number of the question replaces a range that covers it, such as 1992–2004, or the
                 # superlative of the question is in a row, so that neither counts as a missing word.
-                compared_text = reader_result.best.compared_text if reader_result is not None else ""
+                compared_text = "" if reader_result is None else reader_result.best.compared_text
+                context = [*evidence.context, *filter(None, [compared_text])]
+                has_section = evidence.strategy == SECTION
                 confidence = estimate_confidence(
-                    query,
-                    evidence.hits,
-                    [*evidence.context, compared_text] if compared_text else evidence.context,
-                    scored_passages,
-                    reader_result,
-                    has_section=evidence.strategy == SECTION,
+                    query, evidence.hits, context, scored_passages, reader_result, has_section=has_section
                 )
             threshold = self.get_session().least_confidence
             comparison = "reaches" if confidence.value >= threshold else "is below"
-            step.detail = f"{confidence}; {comparison} the threshold {threshold:g}"
-            step.count = len(evidence.hits)
+            step.detail, step.count = f"{confidence}; {comparison} the threshold {threshold:g}", len(evidence.hits)
         return confidence
 
     def _read_evidence(
@@ -359,12 +353,11 @@ class Asker:
         It reads chunks of documents, for a question in English. The store must also have an embedder whose vectors
         represent meaning: neither ``hashing`` nor ``none``.
         """
-        has_only_chunks = not evidence.groups and all(hit.kind in ("chunk", "segment") for hit in hits)
+        has_only_chunks = bool(hits) and not evidence.groups and all(hit.kind in ("chunk", "segment") for hit in hits)
         is_in_latin_script = is_latin(query.question) and not is_unspaced(query.question)
-        is_english = language in (None, "english") and is_in_latin_script
+        can_read = has_only_chunks and is_in_latin_script and language in (None, "english")
         has_vectors_of_meaning = not query.state.settings.embedder.startswith(("hashing", "none:"))
-        can_be_read = bool(hits) and has_only_chunks and is_english and has_vectors_of_meaning
-        if not (can_be_read and self.get_session().answer_reader):
+        if not (can_read and has_vectors_of_meaning and self.get_session().answer_reader):
             return None
         from .answer_reader.reader import load_reader
 
@@ -374,48 +367,59 @@ class Asker:
         """Return an answer with a paragraph for each part of a question ("Who approves it, and by when?").
 
         A part without an answer gets a note instead. The confidence is the lowest of the answered parts. ``query`` and
-        ``evidence`` are those of the whole question. A later part can omit its subject ("When is the fair, and what do
-        adults pay?"), so it is also searched in the document that answers the first one. Returns None if the question
-        has one part, if no part has an answer, or if the answer reader (a neural network) cannot read the passages of a
-        part.
+        ``evidence`` are those of the whole question. Returns None if the question has one part, if no part has an
+        answer, or if the answer reader (a neural network) cannot read the passages of a part.
         """
-        from .question_form import complete_part, is_yes_no_question, split_question
+        from .question_form import is_yes_no_question, split_question
 
         texts = split_question(query.question)
-        if len(texts) == 1:
+        readings = self._read_parts(texts, query, clauses) if len(texts) > 1 else None
+        if readings is None:
             return None
         from .answer import make_extractive_answer
         from .answer_reader.reader_answer import extract_part_answers
 
-        parts: list[PartResult] = []
-        confidences: list[Confidence] = []
+        parts, confidences = zip(*readings, strict=True)
         threshold = self.get_session().least_confidence
-        for text in texts:
-            is_first_answered = bool(parts) and confidences[0].value >= threshold
-            first_answer = parts[0].reader_result.best.answer if is_first_answered else ""
-            part_question = complete_part(text, texts[0], first_answer) if parts else text
-            reading = self._read_part(text, part_question, clauses)
-            is_answered = reading is None or reading[1].value >= threshold
-            if is_first_answered and not is_answered and clauses.get("where") is None:
-                first_result = parts[0].reader_result
-                document = first_result.passages[first_result.best.position.passage_index].document
-                in_document: Clauses = {**clauses, "where": "key = ?", "parameters": (document,)}
-                reading = self._read_part(text, text, in_document, whole_query=query) or reading
-            if reading is None:
-                return None
-            part, confidence = reading
-            parts.append(part)
-            confidences.append(confidence)
         answered = [confidence.value >= threshold for confidence in confidences]
         if not any(answered):
             return None
         lowest_confidence = min(compress(confidences, answered), key=lambda confidence: confidence.value)
         # The sentence that answers "and for how long?" also answers "May I stay?", which the reader judges less surely.
         answering_ids = {part.best_snippet_id for part in compress(parts, answered)}
-        for index, (part, confidence) in enumerate(zip(parts, confidences, strict=True)):
+        for index, (part, confidence) in enumerate(readings):
             is_answered_elsewhere = part.best_snippet_id in answering_ids and is_yes_no_question(part.text)
             answered[index] |= is_answered_elsewhere and not confidence.unknown
         return make_extractive_answer(extract_part_answers(parts, answered), evidence, lowest_confidence)
+
+    def _read_parts(
+        self, texts: Sequence[str], whole_query: Query, clauses: Clauses
+    ) -> list[tuple[PartResult, Confidence]] | None:
+        """Return the reader result and the confidence for each part of a question; None if it cannot read one.
+
+        ``texts`` are the parts as written. A later part can omit its subject ("When is the fair, and what do adults
+        pay?"), so it is also searched in the document that answers the first one.
+        """
+        from .question_form import complete_part
+
+        threshold = self.get_session().least_confidence
+        first_reading = self._read_part(texts[0], texts[0], clauses)
+        if first_reading is None:
+            return None
+        first_result, is_first_answered = first_reading[0].reader_result, first_reading[1].value >= threshold
+        first_answer = first_result.best.answer if is_first_answered else ""
+        readings = [first_reading]
+        for text in texts[1:]:
+            reading = self._read_part(text, complete_part(text, texts[0], first_answer), clauses)
+            is_answered = reading is None or reading[1].value >= threshold
+            if is_first_answered and not is_answered and clauses.get("where") is None:
+                document = first_result.passages[first_result.best.position.passage_index].document
+                in_document: Clauses = {**clauses, "where": "key = ?", "parameters": (document,)}
+                reading = self._read_part(text, text, in_document, whole_query=whole_query) or reading
+            if reading is None:
+                return None
+            readings.append(reading)
+        return readings
 
     def _read_part(
         self, text: str, question: str, clauses: Clauses, whole_query: Query | None = None
@@ -444,8 +448,7 @@ class Asker:
         from .question_terms import compute_question_rarities
         from .snippet_scoring import SnippetScorer
 
-        state = query.state
-        stem = query.stem
+        state, stem = query.state, query.stem
         language = detect_question_language(query.question, state.main_language)
         rarities = compute_question_rarities(query.question, state, language, stem)
         embedder = state.settings.embedder
@@ -458,8 +461,7 @@ class Asker:
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
             """Return for each text its cosine with the question, and with the question without its names."""
             vectors = self.embed(texts)
-            question_cosines = cosines(vectors, query.vector)
-            rest_cosines = cosines(vectors, rest_vector)
+            question_cosines, rest_cosines = cosines(vectors, query.vector), cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
         return build_scorer(compute_similarities)

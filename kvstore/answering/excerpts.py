@@ -453,37 +453,23 @@ def _format_labels(
 ) -> str:
     """Return the title, headings and caption to display before the ``snippets`` of an excerpt, joined by ``>``.
 
-    The title is needed if the first snippet does not mention its subject, and the innermost heading if it begins with a
-    pronoun. All headings are needed if it is an item or a row: an item means the opposite below "What to do" and "What
-    not to do". A title or heading is also displayed if it has a term (stemmed word) of the question, or the ``answer``,
-    that the excerpt lacks. Long ones and those that add no term are omitted. The file name can replace a missing title.
+    A label is displayed if it is needed (:func:`_list_labels`), or if it has a term (stemmed word) of the question, or
+    the ``answer``, that the excerpt lacks. Long ones and those that add no term are omitted. The file name can replace
+    a missing title.
     """
     first = snippets[0]
     excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)
     excerpt_terms = set(list_terms(excerpt_text, stem))
-    lacks_answer = answer not in excerpt_text
-    is_item_or_row = first.kind in ("item", "table")
     is_self_contained = first.kind == "prose" and not (first.label or first.refers_back)
-    refers_to_heading = first.needs_subject or _REFERENCE_PATTERN.match(first.text) is not None
-    title, heading = passage.plain_title, passage.plain_heading
-    # Each possible label, with True if the excerpt cannot be understood without it.
-    candidates = [
-        (title, not is_self_contained),
-        *((parent, is_item_or_row) for parent in passage.parent_headings),
-        (heading, is_item_or_row or not (is_self_contained or title) or refers_to_heading),
-        (first.caption, True),
-    ]
-    if first.release is not None:  # the snippet is a heading itself, with a version and its date
-        candidates = [(title, True)]
     labels = []
-    for label, is_needed in candidates:
+    for label, is_needed in _list_labels(passage, first, is_self_contained=is_self_contained):
         label_terms = set(list_terms(label, stem))
         is_asked_for = any(term in question_terms for term in label_terms - excerpt_terms)
         is_short = label == first.caption or count_written_words(label) <= _MAX_LABEL_WORDS
-        is_useful = is_needed or is_asked_for or (lacks_answer and answer in label)
+        is_useful = is_needed or is_asked_for or (answer in label and answer not in excerpt_text)
         if is_short and is_useful and not label_terms <= excerpt_terms:
             labels.append(label)
-    if not title:
+    if not passage.plain_title:
         displayed_terms = excerpt_terms.union(*(list_terms(label, stem) for label in labels))
         file_name = PurePosixPath(passage.document)
         name_terms = set(list_terms(file_name.stem, stem))
@@ -492,3 +478,23 @@ def _format_labels(
         if (is_needed or is_asked_for) and not name_terms <= displayed_terms:
             labels.insert(0, file_name.stem)
     return " > ".join(dict.fromkeys(labels))
+
+
+def _list_labels(passage: Passage, first: Snippet, *, is_self_contained: bool) -> list[tuple[str, bool]]:
+    """Return the title, headings and caption above an excerpt, each with True if the excerpt needs it.
+
+    The title is needed if the ``first`` snippet does not mention its subject (it is not ``is_self_contained``), and the
+    innermost heading if it begins with a pronoun. All headings are needed if it is an item or a row: an item means the
+    opposite below "What to do" and "What not to do". The heading of a release needs the title only.
+    """
+    title, heading = passage.plain_title, passage.plain_heading
+    if first.release is not None:
+        return [(title, True)]
+    is_item_or_row = first.kind in ("item", "table")
+    refers_to_heading = first.needs_subject or _REFERENCE_PATTERN.match(first.text) is not None
+    return [
+        (title, not is_self_contained),
+        *((parent, is_item_or_row) for parent in passage.parent_headings),
+        (heading, is_item_or_row or not (is_self_contained or title) or refers_to_heading),
+        (first.caption, True),
+    ]
