@@ -39,8 +39,8 @@ MAX_EMBEDDED_SNIPPETS = 48
 #: The weights of the features of a snippet's score. The first seven were fitted on the even questions of hotpotqa,
 #: musique and the excerpts of chunking_evaluation: a softmax over the snippets of a question should give the answering
 #: ones as much probability as possible. Among similar weights, those with the best coverage by the excerpts were
-#: chosen, together with the constants of :mod:`.excerpts`. The others were chosen on questions about the documents that
-#: their comments name.
+#: chosen, together with the constants of :mod:`.excerpts`. The others were chosen on questions about the documents in
+#: brackets.
 _WEIGHTS = {
     # The cosine of its title, heading and text with the question, and with the question without names.
     "cosine": 2.0,
@@ -54,34 +54,38 @@ _WEIGHTS = {
     "answer_type": 2.2,
     # It opens a document that is no longer than its passage.
     "document_start": 1.6,
-    # The fractions of the question's technical tokens in it and in its term. Manuals.
+    # The fractions of the question's technical tokens in it and in its term [manuals].
     "text_tokens": 1.5,
     "term_tokens": 3.0,
-    # The question has all words of the name of a field, such as "Facilitator: Ann". Price lists and minutes.
+    # It is a field, such as "Facilitator: Ann", and the question has all words of its name [price lists, minutes].
     "field": 2.0,
     # It is in a changelog, which describes former states, and the question does not ask for changes.
     "changelog": -3.0,
-    # It is a question itself; and how many numbers of the question, such as that of an invoice, its passage lacks:
-    # passages without them are about something else. Private folders.
+    # It is a question itself, which rarely answers one [private folders].
     "question": -1.0,
+    # The fraction of the question's numbers, such as that of an invoice, that its passage lacks, and the best has:
+    # it is about something else [private folders].
     "number_mismatch": -12.0,
-    # Only in languages other than English: it has a weekday of the question, perhaps in a range; other weekdays or
-    # months; the number or the name next to the noun that the question asks for ("5 DVD", "Chair: Ann"); a term of the
-    # question and what nearly all answers have, such as an amount of money. Spanish, French and Italian folders.
+    # Only in languages other than English: it has a weekday of the question, perhaps in a range; or other weekdays or
+    # months [folders in Spanish, French and Italian].
     "weekday": 1.5,
     "date_mismatch": -4.0,
+    # Only in those languages: the number or the name next to the noun that the question asks for ("5 DVD",
+    # "Chair: Ann") [the same folders].
     "counted": 3.0,
+    # Only in those languages: a term of the question, and what nearly all answers have, such as an amount of money
+    # [the same folders].
     "fixed_form": 1.1,
-    # Also only in those languages: it is a row with something of the answer type and a cell that has only words of the
-    # question, such as the name of a product. A folder in four languages, in which few words agree.
+    # Only in those languages: it is a row with something of the answer type, and with a cell that has only words of the
+    # question, such as the name of a product [a folder in four languages, in which few words agree].
     "named_row": 2.5,
-    # Also only in those languages: it has the code of the question, such as *E05*. Folders in eight languages.
+    # Only in those languages: the code of the question, such as *E05* [folders in eight languages].
     "code": 3.0,
-    # A newer version of its document, such as a policy of another year, has been retrieved too. It is superseded if a
-    # snippet of the newer version, with its headings, has all its terms of the question. It is former if it is an entry
-    # of a table or section ("2016: …"), and the entry of the latest year ("2023: …") has these terms.
+    # A newer version of its document, such as a policy of another year, has been retrieved too.
     "outdated": -2.0,
+    # A snippet of that newer version, with its headings, has all its terms of the question.
     "superseded": -4.0,
+    # It is an entry of a table or section ("2016: …"), and the entry of the latest year ("2023: …") has these terms.
     "former": -8.0,
 }
 #: The code of a product, a building or an error.
