@@ -76,15 +76,18 @@ def count_tokens(str text) -> int:
     return count
 
 
-def find_words(str text not None) -> list:
-    """Return the words of a text, in order: the matches of ``[UNSPACED]|[^\\W UNSPACED]+``."""
+def find_words(str text not None, Py_ssize_t min_length=1) -> list:
+    """Return the words of a text, in order: the matches of ``[UNSPACED]|[^\\W UNSPACED]+``.
+
+    Words of fewer than ``min_length`` characters are omitted, except those of writing without spaces.
+    """
     cdef Py_ssize_t size = len(text), position = 0, start
     words = []
     while position < size:
         start = position
         while position < size and _is_spaced(char_at(text, position)):
             position += 1
-        if position > start:
+        if position > start and position - start >= min_length:
             words.append(text[start:position])
         if position < size:
             if _is_unspaced(char_at(text, position)) and _is_word_character(char_at(text, position)):
@@ -162,31 +165,37 @@ cdef class WordSet:
                 continue
             num_runs += 1
             num_letters += position - start
-            if position - start <= self._longest and self._contains(text, start, position):
+            if position - start <= self._longest and self._contains(_hash_word(text, start, position)):
                 num_in_set += text[start:position] in self._words
         return num_in_set, num_runs, num_letters
 
-    def count_words(self, str text not None) -> int:
-        """Return the number of words of a text that are in the set; the words are those of :func:`find_words`."""
-        cdef Py_ssize_t size = len(text), position = 0, start, num_in_set = 0
-        while position < size:
-            start = position
-            while position < size and _is_spaced(char_at(text, position)):
-                position += 1
-            position += position == start  # no word of a set is a character of writing without spaces
-            if position - start <= self._longest and self._contains(text, start, position):
-                num_in_set += text[start:position] in self._words
-        return num_in_set
-
-    cdef bint _contains(self, str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-        """True if the set has a word with the hash of this part of a text: almost always the same word."""
-        cdef uint64_t hash = _hash_word(text, start, end)
+    cdef bint _contains(self, uint64_t hash) noexcept:
+        """True if the set has a word with this hash: almost always the same word."""
         cdef size_t slot = hash & (self._hashes.size() - 1)
         while self._hashes[slot]:
             if self._hashes[slot] == hash:
                 return True
             slot = (slot + 1) & (self._hashes.size() - 1)
         return False
+
+
+def count_members(str text not None, WordSet first not None, WordSet second not None) -> tuple[int, int]:
+    """Return the numbers of words of a text that are in each set; the words are those of :func:`find_words`."""
+    cdef Py_ssize_t size = len(text), position = 0, start, num_in_first = 0, num_in_second = 0
+    cdef Py_ssize_t longest = max(first._longest, second._longest)
+    cdef uint64_t hash
+    while position < size:
+        start = position
+        while position < size and _is_spaced(char_at(text, position)):
+            position += 1
+        position += position == start  # no word of a set is a character of writing without spaces
+        if position - start <= longest:
+            hash = _hash_word(text, start, position)
+            if first._contains(hash):
+                num_in_first += text[start:position] in first._words
+            if second._contains(hash):
+                num_in_second += text[start:position] in second._words
+    return num_in_first, num_in_second
 
 
 cdef inline uint64_t _extend_hash(uint64_t hash, Py_UCS4 c) noexcept:

@@ -189,8 +189,9 @@ class Changes:
         extracted = new_document.extracted
         record, sections = self._contents.store(new_document)
         # The document's introductions are stored as slots, so that its removal can count them down again.
-        introduced_names = [(ids[name.key], name) for name in extracted.introductions]
-        entity_slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_names]
+        entity_slots = [
+            (entity := ids[key], names.slots[entity, form, kind]) for key, form, kind in extracted.introductions
+        ]
         self._entities.put_introductions(record.id, entity_slots)
         self.counters.introductions += len(extracted.introductions)
         if extracted.relations:

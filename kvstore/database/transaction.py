@@ -82,7 +82,7 @@ class Transaction(OwnedTransaction):
                 self._apply_large_batch()
                 return True
         self._session.store.require_language()
-        return self._put(make_pending(valid_document, self._session.store.settings, vectors, origin))
+        return self._store(make_pending(valid_document, self._session.store.settings, vectors, origin))
 
     @in_owner_thread
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
@@ -103,10 +103,14 @@ class Transaction(OwnedTransaction):
         ]
         if pending_documents:
             self._session.store.require_language()
-        return [self._put(document, replace=replace) for document in pending_documents]
+        return [self._store(document, replace=replace) for document in pending_documents]
 
     @in_owner_thread
     def _put(self, document: PendingDocument, *, replace: bool = True) -> bool:
+        """Store a document that is already cut into chunks, as :meth:`_store` does, from outside this class."""
+        return self._store(document, replace=replace)
+
+    def _store(self, document: PendingDocument, *, replace: bool = True) -> bool:
         """Store a document that is already cut into chunks; return True if that changes anything.
 
         Without ``replace``, a document whose key is already stored is skipped. Applies the pending changes if there are

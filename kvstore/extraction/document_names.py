@@ -69,7 +69,7 @@ def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int
 
     Each key is searched for in each text until it is found.
     """
-    remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
+    remaining = [key.encode() for key in keys if key[:1].isalnum() or _WORD_PATTERN.search(key)]
     occurring_keys: set[bytes] = set()
     for text in texts:
         text_keys = set(select_occurring_keys(fold_to_bytes(text), remaining, max_words)) if remaining else set[bytes]()

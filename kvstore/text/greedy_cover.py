@@ -19,6 +19,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from kvstore_cext.words import find_words
+
+from .normalize import fold_text
 from .patterns import compile_lazily
 from .words import FUNCTION_WORDS, UNSPACED_RANGES, segment_words
 
@@ -57,15 +60,14 @@ def extract_sentence_words(text: str) -> SentenceWords:
     >>> extract_sentence_words("The Moon is about as old as the Earth.")
     SentenceWords(words=['moon', 'earth'], length=9, gain_factor=1.0)
     """
-    all_words = segment_words(text)
-    is_unspaced = not text.isascii() and _UNSPACED_PATTERN.search(text) is not None
+    folded, is_unspaced = fold_text(text), not text.isascii() and _UNSPACED_PATTERN.search(text) is not None
     content_words = [
         word
-        for word in all_words
-        if (len(word) >= _MIN_WORD_LENGTH and word not in FUNCTION_WORDS)
-        or (is_unspaced and _UNSPACED_PATTERN.match(word))  # a single character of a script without spaces
+        for word in find_words(folded, _MIN_WORD_LENGTH)
+        # A shorter word is a single character of a script without spaces.
+        if word not in FUNCTION_WORDS and (is_unspaced or len(word) >= _MIN_WORD_LENGTH)
     ]
-    length = len(all_words) if is_unspaced else len(text.split())
+    length = len(find_words(folded)) if is_unspaced else len(text.split())
     return SentenceWords(content_words, length, _RECORD_FACTOR if _is_record(text) else 1.0)
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from kvstore_cext.words import WordSet, find_words
+from kvstore_cext.words import WordSet, count_members, find_words
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
 from .normalize import fold_text
@@ -150,8 +150,8 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
     if language is not None:
         return language
     folded = fold_text(text)
-    num_english = _ENGLISH_WORD_SET.count_words(folded)
-    if num_english > 0 and num_english >= _OTHER_WORD_SET.count_words(folded):
+    num_english, num_other = count_members(folded, _ENGLISH_WORD_SET, _OTHER_WORD_SET)
+    if num_english > 0 and num_english >= num_other:
         return "english" if num_english >= min_function_words else None  # no other language can have more
     words = find_words(folded)
     language = detect_word_language(words)

@@ -142,7 +142,7 @@ def is_name_key(key: str, max_words: int) -> bool:
     # four bytes, and every second character can be a word.
     is_short = 4 * len(key) <= MAX_NAME_KEY_BYTES or len(key.encode()) <= MAX_NAME_KEY_BYTES
     has_few_words = (len(key) + 1) // 2 <= max_words or len(split_words(key)) <= max_words
-    return is_short and has_few_words and any(map(str.isalpha, key))
+    return is_short and has_few_words and (key[:1].isalpha() or any(map(str.isalpha, key)))
 
 
 @lru_cache(maxsize=1024)  # extraction, linking and the passage graph use the same titles

@@ -123,7 +123,7 @@ def to_entity_key(name: str) -> str:
     >>> to_entity_key("  Ludwig\\u00a0van  BEETHOVEN ")
     'ludwig van beethoven'
     """
-    return " ".join(fold_text(name).split())
+    return " ".join((name.lower() if name.isascii() else fold_text(name)).split())
 
 
 def fold_text(text: str) -> str:
