@@ -289,6 +289,8 @@ def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: i
         ("DROP TABLE documents", 6, "DELETE FROM documents WHERE"),
         ("COPY (SELECT 1) TO STDOUT", 20, "a SELECT prints its rows; .mode csv"),
         ("DROP DOCUMENT 'a'", 6, "did you mean DELETE DOCUMENT?"),
+        ("FROM documents LIMIT 3", 1, "did you mean SELECT * FROM documents?"),
+        ("from the lighthouse to the sea", 1, "write SEARCH 'from the lighthouse"),
         ("DELETE documents WHERE 1", 8, "did you mean DELETE FROM documents WHERE?"),
         ("DELETE FROM chunks WHERE 1", 13, "did you mean DELETE FROM documents WHERE?"),
         ("EXPLAIN QUERY PLAN SELECT 1", 9, "did you mean EXPLAIN SELECT?"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
+import pickle
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -299,3 +301,9 @@ def test_a_timeout_is_any_real_number(store: kvstore.Store) -> None:
     for timeout in (np.float32(0.5), np.int64(1), Fraction(1, 2)):
         store.transaction(timeout=timeout).rollback()
         assert store.query("SELECT 1", timeout=timeout).fetchall() == [(1,)]
+
+
+def test_a_pickled_store_is_refused_with_the_remedy(store: kvstore.Store) -> None:
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"cannot be pickled or copied; pass its path, and open the store there"):
+            duplicate(store)

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from ..arguments import MAX_DIGITS, check_arguments, check_text, format_value, is_representable
 from ..errors import ArgumentError, ClosedError, InputError, KvstoreError, LockTimeoutError, ReadOnlyError
@@ -92,6 +92,13 @@ class Handle(ClosedOnExit, Queryable):
         with store.lock:
             store.environment.require_open()
             store.handles.add(self)
+
+    def __reduce__(self) -> NoReturn:
+        """Raise TypeError, because each process must open the store itself."""
+        raise TypeError(
+            f"a {type(self).__name__} cannot be pickled or copied; pass its path, and open the store there with "
+            "kvstore.open(path)"
+        )
 
     def __repr__(self) -> str:
         """Return the class, the path of the store, and the handle's state: closed, read-only or neither."""
