@@ -107,6 +107,7 @@ COMPOUNDS = [
     ("Die Bücherei ist neu.", "Was kostet ein Büchereiausweis?", "Was kostet ein Büchereiausweis?"),
     ("Das ist derzeit für Mitglieder.", "Wo ist die Mitgliederzeitung?", None),
     ("Die Ordnung und die Rung.", "Wo ist die Versicherung der Hausordnung-Nord?", None),
+    ("Das ist der Plan der Isterin.", "Wann kommt die Bürgermeisterin?", None),
 ]
 
 

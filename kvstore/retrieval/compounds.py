@@ -18,6 +18,7 @@ from itertools import chain
 from ..structures.state import State
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
+from ..text.words import get_function_words
 from .lexical_search import count_chunks_with_words, list_stems
 
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
@@ -104,10 +105,15 @@ def divide_compound(
     for modifier, head in divisions:
         is_modifier_known = any(counts[form] for form in modifier_forms[modifier])
         is_lone_head = len(head) >= min_lone_head and len(modifier) >= max(known_ends, default=0)
-        if counts[fold_text(head)] and (is_modifier_known or is_lone_head):
+        if counts[fold_text(head)] and (is_modifier_known or is_lone_head) and not _is_ending(head, stem):
             known_divisions.append((is_modifier_known, len(head), (modifier, head)))
     _, _, best_division = max(known_divisions, default=(False, 0, None))
     return best_division
+
+
+def _is_ending(head: str, stem: Callable[[str], str]) -> bool:
+    """True if the stem of a head is a function word, such as *ist* for the end of *Bürgermeisterin*."""
+    return stem(fold_text(head)) in get_function_words("german")
 
 
 def _find_longer_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
