@@ -504,6 +504,41 @@ def test_the_amount_or_person_of_another_name_does_not_answer(make_store: Callab
     assert store.ask("¿Cuánto cobra Rubén Cotillas por hora?").abstained
 
 
+def test_the_person_next_to_a_name_does_not_answer_another_question(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "french"})
+    store.put("réunion", "Présents : Solène Marchand (directrice du réseau), Hugo Vasseur et Claire Tanguy.")
+    store.put("gare", "Les agents de la gare sont remplacés en août, et le guichet est fermé pendant les congés.")
+    store.put("concert", "Le piano de la salle sera accordé la veille du concert par M. Brunel.")
+    assert not store.ask("Qui est la directrice du réseau ?").abstained
+    assert store.ask("Qui remplace Solène Marchand pendant ses congés ?").abstained
+    answer = store.ask("Qui accorde le piano de la salle ?")
+    assert not answer.abstained and "M. Brunel" in answer.text
+
+
+def test_the_number_of_an_unknown_name_or_another_year_does_not_answer(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store(settings={"stemmer": "french"})
+    store.put("don", "Le Rotary Club a donné 62 livres à la médiathèque de la ville.")
+    store.put("bilan", "En 2025, la ville a compté 412 naissances à la maternité du centre.")
+    store.put("piscine", "La piscine a eu 800 visiteurs en 2024.")
+    assert not store.ask("Combien de livres le Rotary Club a-t-il donnés à la médiathèque ?").abstained
+    assert store.ask("Combien de livres le Lions Club a-t-il donnés à la médiathèque ?").abstained
+    assert not store.ask("Combien de naissances y a-t-il eu à la maternité en 2025 ?").abstained
+    assert store.ask("Combien de naissances y a-t-il eu à la maternité en 2024 ?").abstained
+
+
+def test_the_column_of_a_row_can_count_or_have_cents(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"stemmer": "german"})
+    store.put("geschichte", "Heute gehören der Genossenschaft 134 Wohnungen, und sie hat 1.012 Mitglieder.")
+    store.put("häuser.csv:1", "Haus: Birkenallee 17\nBaujahr: 1994\nWohnungen: 36\nMüllabfuhr: 5.012,30 €")
+    store.put("häuser.csv:2", "Haus: Birkenallee 19\nBaujahr: 2019\nWohnungen: 28\nMüllabfuhr: 4.012,30 €")
+    store.put("tarife.csv:1", "Tarif: Strom für die Wärmepumpe\nArbeitspreis ct/kWh (brutto): 26.47")
+    assert "Wohnungen: 36" in store.ask("Wie viele Wohnungen hat die Birkenallee 17?").text.split("\n")[0]
+    assert "26.47" in store.ask("Was kostet der Strom für die Wärmepumpe?").text
+    assert not store.ask("Was kostet der Strom für die Wärmepumpe?").abstained
+
+
 def test_the_newest_price_list_answers_even_if_it_is_a_workbook(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"stemmer": "french"})
     store.put("tarifs_2024.txt", "Anciens tarifs\n\nCaution de l'auditorium ......... 1 000,00 €\nSac ....... 4,00 €\n")
@@ -511,6 +546,10 @@ def test_the_newest_price_list_answers_even_if_it_is_a_workbook(make_store: Call
     store.put("tarifs_2026.xlsx/Services", rows, title="tarifs_2026: Services", format="markdown")
     assert "1 200,00" in store.ask("Quelle est la caution pour l'auditorium ?").text.split("\n")[0]
     assert "1 000,00" in store.ask("Quelle était la caution pour l'auditorium en 2024 ?").text.split("\n")[0]
+    store.put("prix_2024.txt", "Service    Tarif\n\nLocation vélos de ville   36,71 €\nLocation remorques   12,33 €\n")
+    rows = "| Location | Vélos | Tarif |\n|---|---|---|\n| Ville | vélos de ville | 38,92 € |"
+    store.put("prix_2026.xlsx/Locations", rows, title="prix_2026: Location", format="markdown")
+    assert "36,71" in store.ask("Quel était le tarif de la location de vélos en ville en 2024 ?").text.split("\n")[0]
 
 
 def test_the_number_of_the_counted_things_comes_first(make_store: Callable[..., kvstore.Store]) -> None:

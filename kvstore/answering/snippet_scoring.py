@@ -29,7 +29,7 @@ from .block_kinds import FIELD_PATTERN
 from .document_versions import find_newer_entries, find_newer_versions
 from .excerpts import SnippetPosition, Stem, get_snippet
 from .passages import Passage
-from .question_dates import find_date_words
+from .question_dates import YEAR_PATTERN, find_date_words
 from .snippets import Snippet, is_unasked_mail_field
 
 #: The maximum number of hits whose snippets are scored.
@@ -83,7 +83,8 @@ _WEIGHTS = {
     "code": 3.0,
     # A newer version of its document, such as a policy of another year, has been retrieved too.
     "outdated": -2.0,
-    # A snippet of that newer version, with its headings, has all its terms of the question.
+    # A snippet of that newer version, with its headings, has all its terms of the question, or the question has the
+    # year of that version.
     "superseded": -4.0,
     # It is an entry of a table or section ("2016: …"), and the entry of the latest year ("2023: …") has these terms.
     "former": -8.0,
@@ -300,6 +301,7 @@ class _SnippetFeatures:
         adjacent_terms = set().union(*(self._snippet_terms.get(neighbor, set()) for neighbor in neighbors))
         newer_versions = self._newer_versions.get(passage_index, [])
         newer_terms = chain.from_iterable(map(self._labeled_terms.__getitem__, newer_versions))
+        is_of_other_year = bool(newer_versions) and YEAR_PATTERN.search(self._scorer.question) is not None
         newer_entries = self._newer_entries.get(position, [])
         untitled_terms = terms - self._scorer.list_question_terms(passage.title or "")
         features = {
@@ -310,7 +312,7 @@ class _SnippetFeatures:
             "field": float(self._scorer.asks_for_field(snippet)),
             "number_mismatch": self._number_mismatches[passage_index],
             "outdated": float(passage_index in self._newer_versions),
-            "superseded": float(bool(terms) and any(map(terms.issubset, newer_terms))),
+            "superseded": float(is_of_other_year or (bool(terms) and any(map(terms.issubset, newer_terms)))),
             "former": float(any(untitled_terms <= self._snippet_terms[newer] for newer in newer_entries)),
             "question": float(snippet.is_question),
             "document_start": float(index == 0 and passage.is_whole_document and not snippet.cell_text),

@@ -35,12 +35,13 @@ _MAIL_PATTERN = r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
 _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
 #: The lower-case letters of Latin, Greek and Cyrillic script, such as *ż* and *ş*.
 _LOWER_CASE = "".join(filter(str.islower, map(chr, range(0x530))))
-#: A capitalized word that does not begin a sentence.
+#: A capitalized word that does not begin a sentence, and one after the title or the initial of a person: *M. Brunel*.
 _CAPITAL = rf"(?=[^\W\d_])[^\W\d_{_LOWER_CASE}]"
 _CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w){_CAPITAL}[\w'’.-]*\w"
+_TITLED = rf"(?<!\w)(?-i:[A-Z]|MM|Mmes?|Mlle|Mevr|Mr|Drs?|Dra|Sra?|Sig|Dott|Prof|Ing|Avv)\. {_CAPITAL}[\w'’.-]*\w"
 _CURRENCIES = "[€£¥$₽₺₹₩₴]"
 #: The codes of currencies, in all languages.
-_CURRENCY_CODES = ("chf", "eur", "gbp", "usd")
+_CURRENCY_CODES = ("chf", "ct", "eur", "gbp", "usd")
 #: The start and end of a word. In Indic scripts, vowel signs are part of a word.
 _WORD_START, _WORD_END = r"(?<![\w\u0900-\u0963\u0971-\u0dff])", r"(?![\w\u0900-\u0963\u0971-\u0dff])"
 #: Words between *million* and a currency.
@@ -58,7 +59,7 @@ _WEIGHT_UNITS = (
     r"|كجم|كغ|كيلو|(?:كيلو)?غرام\w*|طن)(?!\w)|公斤|千克|克|吨|噸|キロ(?!メ)|グラム|トン)"
 )
 #: The end of the name of a column or field with its unit, and a number in it: *Dauer (Wochen): 3*.
-_FIELD_END = r"[^:;.\d]{0,12}: ?[^\w:;\s]?\d"
+_FIELD_END = r"[^:;.\d]{0,16}: ?[^\w:;\s]?\d"
 #: Hours and dates in digits: 18h, 9h30; 3.5., 3.5.24, 15/10.
 _CLOCK_TIME = r"(?<![\d.,])\d{1,2}(?:[:.]\d\d(?!\d|\s?[%€])|\s?h(?:\d\d)?(?!\w))"
 _DIGITAL_TIME = (
@@ -197,12 +198,14 @@ class QuestionVocabulary(NamedTuple):
 
 
 def build_count_pattern(noun: str) -> re.Pattern[str]:
-    """Return a pattern for a number in digits, at most one other word, and a form of the noun.
+    """Return a pattern for a number in digits, at most one other word, and a form of the noun, or a field of that name.
 
-    >>> [bool(build_count_pattern("élèves").search(text)) for text in ("25 jeunes élèves", "Les élèves ont 25 livres")]
-    [True, False]
+    >>> texts = "25 jeunes élèves", "Élèves inscrits: 25", "Les élèves ont 25 livres"
+    >>> [bool(build_count_pattern("élèves").search(text)) for text in texts]
+    [True, True, False]
     """
-    return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{_escape_forms(noun)}", re.IGNORECASE)
+    forms = _escape_forms(noun)
+    return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{forms}|(?<!\w){forms}{_FIELD_END}", re.IGNORECASE)
 
 
 def build_role_pattern(noun: str) -> re.Pattern[str]:
@@ -485,7 +488,7 @@ def _build_name_patterns(
     """
     patterns: dict[str, re.Pattern[str]] = {}
     if capitalizes_names:
-        patterns["person"] = compile_lazily(_CAPITALIZED)
+        patterns["person"] = compile_lazily(rf"{_CAPITALIZED}|{_TITLED}")
         # A place without a name is known by the word before it: "behind the gym".
         place_pattern = rf"(?i:{_build_alternation(places, has_spaces)}) (?:\w+ )?[^\W\d_]+" if places else r"(?!)"
         patterns["place"] = compile_lazily(rf"{_CAPITALIZED}|{place_pattern}")
