@@ -1529,6 +1529,33 @@ def test_an_item_of_a_list_is_shown_once(reader: AnswerReader, tmp_path: Path) -
     assert all(end <= start for (_, end), (start, _) in pairwise(spans)), spans
 
 
+def test_an_option_of_a_long_list_is_shown_alone(reader: AnswerReader, tmp_path: Path) -> None:
+    options = {
+        "--all": "Sort the letters of all years instead of those of this year. This takes an hour for an archive.",
+        "--depth NUMBER": "Search at most this many folders below the first one. Folders of other users are skipped.",
+        "--quiet": "Sort the letters without any messages on the screen. Errors are written to the log file.",
+        "--stamp": "Print the day on which each letter came in. The stamp is in the upper right corner of the page.",
+        "--undo": "Put the letters back into the order they had before. Only the last run can be undone.",
+    }
+    items = "\n".join(f"- `{name}`: {text}" for name, text in options.items())
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("sorter.md", f"# sorter\n\n## Options\n\n{items}", format="markdown")
+        answer = store.ask("How do I sort letters without messages on the screen?")
+    first_paragraph = answer.text.partition("\n\n")[0]
+    assert "--quiet: Sort the letters without any messages" in first_paragraph and "\n" not in first_paragraph, (
+        answer.text
+    )
+
+
+def test_the_sentence_before_is_shown_first_if_it_has_the_answer(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "Tolma is the lamp program of the harbor. This program switches the lamps of all towers on at dusk."
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("lamps.md", f"# Harbor\n\n{text}", format="markdown")
+        answer = store.ask("Which program switches the lamps of all towers on at dusk?")
+    assert answer.text.startswith(f"{text} [1]"), answer.text
+    assert answer.answer_span is not None and answer.answer_span.text == "Tolma"
+
+
 def test_the_heading_of_a_release_does_not_explain_a_pronoun(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Changes of Tern\n\n## [2.4.0] - 2026-02-03\n\nIt reads 20 formats, such as CSV.\n\n- Fixed the importer."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

@@ -964,6 +964,9 @@ def test_an_item_is_displayed_below_its_headings(ask: Callable[..., kvstore.Answ
     text = "# Lone working\n\n## What is forbidden\n- use the table saw\n- climb a tall ladder\n"
     answer = ask(text, "Who can operate the table saw?", title="Lone working", format="markdown")
     assert answer.text.startswith("Lone working > What is forbidden: use the table saw")
+    text = text.replace("# Lone", "# 9.2. Lone")  # the title of a page can be its heading without the number
+    answer = ask(text, "Who can operate the table saw?", title="Lone working", format="markdown")
+    assert answer.text.startswith("9.2. Lone working > What is forbidden:")
 
 
 def test_the_title_of_a_text_is_no_answer(ask: Callable[..., kvstore.Answer]) -> None:

@@ -528,6 +528,9 @@ def test_blocks_keep_their_structure() -> None:
         "<div class='admonitionblock note'><table><tr><td class=icon><div class=title>Note</div><td class=content>Mind."
     )
     assert convert_to_markdown(f"{icon}</table></div>") == "Note: Mind."
+    bar = "<ul class=docnav><li><a accesskey=p href=a>Prev</a><li>The Book of All Lamps<li><a href=c>Next</a></ul>"
+    page = convert_to_markdown(f"<body>{bar}<div><h2>9.9. Lamps</h2><p>They burn.</div>")
+    assert page == "## 9.9. Lamps\n\nThey burn."
     code = (
         "<pre><span></span><a href=#1><span class=linenos>1</span></a>light()\n<span class=linenos>2</span>dim(2)</pre>"
     )

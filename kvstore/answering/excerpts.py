@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.blocks import skip_marker
+from ..text.blocks import skip_marker, strip_numbering
 from ..text.patterns import compile_lazily
 from ..text.words import count_written_words, list_terms
 from .inline_rendering import ITEM_LABEL_PATTERN
@@ -477,7 +477,8 @@ def _format_labels(
         is_asked_for = name_terms.issubset(question_terms)
         if (is_needed or is_asked_for) and not name_terms <= displayed_terms:
             labels.insert(0, file_name.stem)
-    return " > ".join(dict.fromkeys(labels))
+    # A page's title is often the name of its numbered heading, which replaces it.
+    return " > ".join({strip_numbering(label): label for label in labels}.values())
 
 
 def _list_labels(passage: Passage, first: Snippet, *, is_self_contained: bool) -> list[tuple[str, bool]]:

@@ -249,6 +249,12 @@ def count_words(text: str) -> int:
     return count_written_words(text) if is_unspaced(text) else len(WORD_PATTERN.findall(text))
 
 
+def may_be_heading(snippet: Snippet) -> bool:
+    """True if a snippet is a short line of prose, neither a field nor the end of a sentence, that may be a title."""
+    has_own_form = snippet.label or SENTENCE_END_PATTERN.search(snippet.text) or FIELD_PATTERN.fullmatch(snippet.text)
+    return snippet.kind == "prose" and not has_own_form and count_words(snippet.text) <= _MAX_CAPTION_WORDS
+
+
 def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     """True if a snippet can be quoted: it is not a drawing, a fragment or a line of a table of contents.
 
@@ -266,10 +272,9 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     is_drawing = num_symbols > _MAX_SYMBOL_FRACTION * len(snippet.text)
     if is_fragment or is_contents_line or is_drawing:
         return False
-    can_be_heading = snippet.kind == "prose" and not (snippet.label or is_field) and num_words <= _MAX_CAPTION_WORDS
-    if not (can_be_heading and is_only_snippet):
+    if not (is_only_snippet and may_be_heading(snippet)):
         return True
     if snippet.text.endswith(","):  # the salutation or the end of a mail
         return False
     has_function_word = not FUNCTION_WORDS.isdisjoint(WORD_PATTERN.findall(labeled_text.lower()))
-    return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
+    return has_function_word or not snippet.text.isascii()

@@ -35,6 +35,7 @@ from ..excerpts import (
 )
 from ..extractive import ExtractedAnswer, render_excerpts
 from ..passages import Passage
+from ..snippet_context import may_be_heading
 from ..snippet_scoring import SnippetScorer
 from ..snippets import Snippet
 from .reading import AnswerCandidate, ReaderResult
@@ -238,7 +239,8 @@ def _list_context(reader_result: ReaderResult, max_gap: float) -> list[SnippetPo
     return [
         position
         for position in drop_repetitions(passages, [best_position, *positions])[1:]  # without repetitions of the answer
-        if get_snippet(passages, position).is_selectable or get_snippet(passages, position).kind != "prose"
+        if (snippet := get_snippet(passages, position)).kind != "prose"
+        or (snippet.is_selectable and not may_be_heading(snippet))
     ]
 
 
@@ -266,8 +268,9 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
 
     ``answer`` has the words that answer. The range includes the rest of a definition that the snippet begins, and the
     block that it introduces, unless it answers without this. It also includes the lead-in of an item, the explanation
-    of code, and the sentence before "Therefore" if the question asks for a reason. Instructions are displayed whole,
-    and so is the list of an item if the question asks for several items.
+    of code, the sentence before "Therefore" if the question asks for a reason, and the sentence that the snippet refers
+    to if that has the words. Instructions are displayed whole, and so is the list of an item if the question asks for
+    several items.
     """
     snippet = snippets[index]
     required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
@@ -284,7 +287,9 @@ def _find_display_range(snippets: Sequence[Snippet], index: int, question: str, 
             return procedure
     continues_block = index > 0 and snippets[index - 1].block_index == snippet.block_index
     is_consequence = continues_block and _CONSEQUENCE_PATTERN.match(snippet.text) is not None
-    if is_consequence and detect_answer_type(question).name == "reason":
+    is_reason = is_consequence and detect_answer_type(question).name == "reason"
+    is_in_previous = answer not in snippet.labeled_text and index > 0 and answer in snippets[index - 1].text
+    if is_reason or (is_in_previous and _refers_to_previous(snippets, index)):
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
     if snippet.kind == "item" and _asks_for_list(question, snippet):
@@ -340,22 +345,29 @@ def _is_unnamed_member(question: str, heading: str, item: str) -> bool:
 def _extend_over_list(snippets: Sequence[Snippet], first: int, last: int) -> tuple[int, int]:
     """Return the range ``first`` to ``last``, which includes a list item, extended over the rest of the list.
 
-    The lead-in is included. The result has at most ``_MAX_WORDS`` words, unless the given range has more.
+    The lead-in is included. The result has at most ``_MAX_WORDS`` words, unless the given range has more. The range is
+    not extended over a part of a list of definitions, because its other items explain something else.
     """
-    section = snippets[last].section
+    item_range, is_definition, section = (first, last), bool(snippets[last].term), snippets[last].section
     num_words = sum(snippet.num_words for snippet in snippets[first : last + 1])
     while first and snippets[first - 1].section == section:
         previous = snippets[first - 1]
-        if not (previous.kind == "item" or previous.is_lead_in) or num_words + previous.num_words > _MAX_WORDS:
+        if not (previous.kind == "item" or previous.is_lead_in):
+            break
+        if num_words + previous.num_words > _MAX_WORDS:
+            if is_definition:
+                return item_range
             break
         first -= 1
         num_words += previous.num_words
         if previous.is_lead_in:
             break
     for next_snippet in snippets[last + 1 :]:
-        num_words += next_snippet.num_words
-        if next_snippet.kind != "item" or next_snippet.section != section or num_words > _MAX_WORDS:
+        if next_snippet.kind != "item" or next_snippet.section != section:
             break
+        num_words += next_snippet.num_words
+        if num_words > _MAX_WORDS:
+            return item_range if is_definition else (first, last)
         last += 1
     return first, last
 
