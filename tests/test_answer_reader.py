@@ -1556,6 +1556,14 @@ def test_the_sentence_before_is_shown_first_if_it_has_the_answer(reader: AnswerR
     assert answer.answer_span is not None and answer.answer_span.text == "Tolma"
 
 
+def test_the_number_of_a_caption_is_part_of_it(reader: AnswerReader, tmp_path: Path) -> None:
+    caption, code = "Example 7.2. Manually switching with the lamp command", "lamp on north"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("towers.md", f"# Towers\n\nThey burn.\n\n*{caption}*\n\n```\n{code}\n```\n", format="markdown")
+        answer = store.ask("How do I switch a lamp manually?")
+    assert answer.text.startswith(f"{caption}\n    {code} [1]"), answer.text
+
+
 def test_the_heading_of_a_release_does_not_explain_a_pronoun(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Changes of Tern\n\n## [2.4.0] - 2026-02-03\n\nIt reads 20 formats, such as CSV.\n\n- Fixed the importer."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
