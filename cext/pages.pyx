@@ -327,18 +327,28 @@ cdef class Tree:
         """Create a cursor. With ``skip_damage`` it skips damaged pages and records the damage."""
         return Cursor(self, skip_damage)
 
-    def verify_path(self, bytes key not None, bint siblings=False):
-        """Verify the pages that lead to a key, and its value.
+    def verify_paths(self, list keys not None, bint siblings=False):
+        """Verify the pages that lead to some keys, and their values; fastest if the keys are in order.
 
-        With ``siblings``, also verify the pages that LMDB may merge with these when the key is removed. Raises
+        With ``siblings``, also verify the pages that LMDB may merge with these when the keys are removed. Raises
         PageError for a damaged page; a missing key is not an error.
         """
+        cdef const uint8_t* page = NULL
+        cdef const uint8_t* last_page
+        cdef bytes key, last_key = b""
+        for key in keys:
+            last_page = page
+            page = self._verify_value(key, page if key >= last_key else NULL)
+            if siblings and page != last_page:
+                self._verify_siblings(key)
+            last_key = key
+
+    cdef int _verify_siblings(self, bytes key) except -1:
+        """Verify the pages before and after those that lead to a key, each down to its first leaf."""
         cdef int level, index, step
         cdef bint exact = False
         cdef uint64_t number = self._root
         cdef const uint8_t* page
-        if self._verify_value(key, NULL) == NULL or not siblings:
-            return
         for level in range(1, self._depth):
             page = self._pages._get_page(number, _BRANCH)
             index = self._pages._search(
@@ -348,6 +358,7 @@ cdef class Tree:
                 if 0 <= index + step < _count_nodes(page):
                     self._verify_down_to_leaf(self._pages._get_child(page, index + step), level + 1)
             number = self._pages._get_child(page, index)
+        return 0
 
     cdef const uint8_t* _verify_value(self, bytes key, const uint8_t* page) except? NULL:
         """Verify the pages that lead to a key, and its value; return its leaf, or NULL in an empty tree.
@@ -381,13 +392,6 @@ cdef class Tree:
         self._pages._get_page(number, _LEAF)
         return 0
 
-    def verify_paths(self, list records not None):
-        """Verify the pages that lead to the keys of some records, in key order."""
-        cdef const uint8_t* page = NULL
-        cdef tuple record
-        for record in records:
-            page = self._verify_value(record[0], page)
-
     def verify_near(self, bytes key not None, bint forward=True):
         """Verify the leaf for a key, and the leaf after it or, if not ``forward``, before it.
 
@@ -401,13 +405,21 @@ cdef class Tree:
         limit = cursor.key()
         return limit if cursor._move(1 if forward else -1) else None
 
-    def verify_around(self, bytes key not None):
-        """Verify the leaf for a key, and the leaves before and after it.
+    def verify_around(self, list keys not None):
+        """Verify the leaf for each key, and the leaves before and after it.
 
-        A cursor can then move to the first record at or above the key, and from there to the previous record.
+        A cursor can then move to the first record at or above a key, and from there to the previous record.
         """
-        self.verify_near(key, True)
-        self.verify_near(key, False)
+        cdef Cursor cursor = Cursor(self, False)
+        cdef const uint8_t* page = NULL
+        cdef bytes key
+        for key in keys:
+            if not cursor._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
+                return
+            if cursor._path[cursor._leaf_level] != page:
+                page = cursor._path[cursor._leaf_level]
+                self.verify_near(key, True)
+                self.verify_near(key, False)
 
     def verify(self):
         """Verify the pages that LMDB reads when it clears the table.

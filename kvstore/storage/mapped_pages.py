@@ -165,7 +165,7 @@ class VerifiedTransaction:
         if table.tree is not None:
             if not table.is_changed and 0 < len(key) <= MAX_KEY_BYTES:
                 return table.tree.get(key)
-            table.tree.verify_path(key)
+            table.tree.verify_paths([key])
         return self.lmdb.get(key, db=table.handle)
 
     def make_reader(self, table: WritableTable) -> Callable[[bytes], memoryview | None]:
@@ -183,9 +183,13 @@ class VerifiedTransaction:
 
     def get_many(self, keys: Sequence[bytes], *, table: WritableTable) -> list[memoryview | None]:
         """Return the value of each key, None for a missing key."""
+        if table.tree is not None:
+            if not table.is_changed:
+                return table.tree.get_many(list(keys))
+            table.tree.verify_paths(list(keys))
         # The cursor finds keys near its position without descending the tree again.
-        with self.cursor(table) as cursor:
-            return [cursor.get(key) for key in keys]
+        with self.lmdb.cursor(db=table.handle) as cursor:
+            return list(map(cursor.get, keys))
 
     def scan_prefixes(self, prefixes: Sequence[bytes], *, table: WritableTable) -> list[list[Record]]:
         """Return for each prefix the records with keys that begin with it, in key order."""
@@ -207,11 +211,11 @@ class VerifiedTransaction:
         """Return for each range the last record with ``start <= key < stop``, or None."""
         if table.tree is not None and not table.is_changed:
             return table.tree.find_last(list(ranges))
+        if table.tree is not None:
+            table.tree.verify_around([stop for _, stop in ranges])
         last_records: list[Record | None] = []
         with self.lmdb.cursor(db=table.handle) as cursor:
             for start, stop in ranges:
-                if table.tree is not None:
-                    table.tree.verify_around(stop)
                 has_record = cursor.prev() if cursor.set_range(stop) else cursor.last()
                 key = bytes(cursor.key()) if has_record else b""
                 last_records.append((key, cursor.value()) if has_record and key >= start else None)
@@ -229,7 +233,7 @@ class VerifiedTransaction:
         """Store a value, after verifying the pages that lead to its key; return True, as LMDB does."""
         table.is_changed = True
         if table.tree is not None:
-            table.tree.verify_path(key)
+            table.tree.verify_paths([key])
         return self.lmdb.put(key, value, db=table.handle)
 
     def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], table: WritableTable) -> None:
@@ -239,7 +243,7 @@ class VerifiedTransaction:
         """
         table.is_changed = True
         if table.tree is not None:
-            table.tree.verify_paths(records)
+            table.tree.verify_paths([key for key, _ in records])
         with self.lmdb.cursor(db=table.handle) as cursor:
             cursor.putmulti(records)
 
@@ -247,15 +251,14 @@ class VerifiedTransaction:
         """Remove a key, after verifying the pages that lead to it and their siblings; return False if it is missing."""
         table.is_changed = True
         if table.tree is not None:
-            table.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
+            table.tree.verify_paths([key], siblings=True)  # LMDB may merge a page with a sibling after a deletion
         return self.lmdb.delete(key, db=table.handle)
 
     def delete_many(self, keys: Sequence[bytes], table: WritableTable) -> None:
         """Remove many keys, after verifying the pages as :meth:`delete` does; missing keys are ignored."""
         table.is_changed = True
         if table.tree is not None:
-            for key in keys:
-                table.tree.verify_path(key, siblings=True)
+            table.tree.verify_paths(list(keys), siblings=True)
         for key in keys:
             self.lmdb.delete(key, db=table.handle)
 
@@ -304,7 +307,7 @@ class VerifiedCursor:
     def get(self, key: bytes) -> memoryview | None:
         """Return the value of a key, after verifying the pages that lead to it, or None if the table lacks it."""
         if self._tree is not None:
-            self._tree.verify_path(key)
+            self._tree.verify_paths([key])
         return self._cursor.get(key)
 
     def first(self) -> bool:

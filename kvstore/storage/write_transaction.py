@@ -366,7 +366,7 @@ class WriteTransaction(LmdbView):
         if not changes:
             return
         removed_keys = [key for key, value in changes.items() if value is None]
-        new_records = sorted((key, value) for key, value in changes.items() if value is not None)
+        new_records = sorted(record for record in changes.items() if record[1] is not None)
         transaction = self._get_transaction()
         self._owner.page_releaser.record_accesses(len(changes))  # changing records reads their pages first
         try:
