@@ -7,6 +7,7 @@ at the edges of white space, so that combining characters stay in the run of the
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DATA, PyUnicode_KIND, PyUnicode_READ
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp.vector cimport vector
 
@@ -34,27 +35,29 @@ def fold_pieces(str text not None, fold_piece not None, bint with_offsets=True) 
     cdef vector[unsigned char] data
     cdef vector[uint64_t] offsets
     cdef bytes form
+    cdef int kind = PyUnicode_KIND(text)
+    cdef void* characters = PyUnicode_DATA(text)
     data.reserve(size + 16)
     if with_offsets:
         offsets.reserve(size + 16)
     while folded_end < size:
         index = folded_end
-        while index < size and text[index] < 128:
+        while index < size and PyUnicode_READ(kind, characters, index) < 128:
             index += 1
         start = stop = index
         if index < size:
-            if _is_space(text[index]):
-                while start > folded_end and _is_space(text[start - 1]):
+            if _is_space(PyUnicode_READ(kind, characters, index)):
+                while start > folded_end and _is_space(PyUnicode_READ(kind, characters, start - 1)):
                     start -= 1
-                while stop < size and _is_space(text[stop]):
+                while stop < size and _is_space(PyUnicode_READ(kind, characters, stop)):
                     stop += 1
             else:
-                while start > folded_end and not _is_space(text[start - 1]):
+                while start > folded_end and not _is_space(PyUnicode_READ(kind, characters, start - 1)):
                     start -= 1
-                while stop < size and not _is_space(text[stop]):
+                while stop < size and not _is_space(PyUnicode_READ(kind, characters, stop)):
                     stop += 1
         for i in range(folded_end, start):
-            c = <uint32_t> text[i]
+            c = <uint32_t> PyUnicode_READ(kind, characters, i)
             data.push_back(<unsigned char> (c + 32 if 65 <= c <= 90 else c))  # A to Z become a to z
             if with_offsets:
                 offsets.push_back(offset)

@@ -40,6 +40,12 @@ cdef enum:
     _PATCH_OF_STORED = 2
 
 
+#: The positions in the old value of a patch, by the hash of eight bytes, added to a number that grows with every patch.
+#: So the slots of earlier patches are recognized without clearing the table for each patch. Protected by the GIL.
+cdef uint32_t[_POSITIONS] _slots
+cdef uint32_t _first_slot_value = 1, _next_slot_value = 1
+
+
 cdef inline uint64_t _read_eight_bytes(const uint8_t* cursor) noexcept:
     """Return eight bytes as one number, to compare or hash them at once."""
     cdef uint64_t number
@@ -101,7 +107,7 @@ cdef bint _write_patch(
 
     The patch alternates literal bytes with copies of bytes of the old value, as LZ4 does.
     """
-    cdef uint32_t[_POSITIONS] positions  # by hash of eight bytes: their position in the old value + 1; 0: none
+    global _first_slot_value, _next_slot_value
     cdef bint has_positions = False
     cdef Py_ssize_t step = 1 + old_size // _POSITIONS
     cdef Py_ssize_t index = 0, literal_start = 0, expected_source = 0, source, length, position, match_length
@@ -117,13 +123,17 @@ cdef bint _write_patch(
             length = _count_equal(old + source, new + index, min(old_size - source, new_size - index))
         if length < _MIN_COPY_BYTES and length < new_size - index and index + 8 <= new_size:
             if not has_positions:
-                memset(positions, 0, sizeof(positions))
+                if _next_slot_value + <uint64_t> old_size > 0xFFFFFFFFU:
+                    memset(_slots, 0, sizeof(_slots))
+                    _next_slot_value = 1
+                _first_slot_value, _next_slot_value = _next_slot_value, _next_slot_value + <uint32_t> old_size
                 position = 0
                 while position + 8 <= old_size:
-                    positions[_hash_eight_bytes(_read_eight_bytes(old + position))] = <uint32_t> (position + 1)
+                    _slots[_hash_eight_bytes(_read_eight_bytes(old + position))] = _first_slot_value + <uint32_t> position
                     position += step
                 has_positions = True
-            position = <Py_ssize_t> positions[_hash_eight_bytes(_read_eight_bytes(new + index))] - 1
+            # Negative if the slot is of an earlier patch.
+            position = <Py_ssize_t> _slots[_hash_eight_bytes(_read_eight_bytes(new + index))] - _first_slot_value
             if position >= 0 and position != source:
                 match_length = _count_equal(old + position, new + index, min(old_size - position, new_size - index))
                 if match_length > length:
