@@ -82,7 +82,7 @@ def test_any_history_gives_the_statuses_of_the_remaining_documents(
         documents: dict[int, dict[Edge, float]] = {}
         for document, edges in history:
             if documents.pop(document, None):
-                forest.remove_document_edges(document)
+                forest.remove_document_edges([document])
             if edges is not None:
                 documents[document] = edges
                 forest.add_document_edges(

@@ -74,7 +74,7 @@ def test_entities_are_those_put_and_not_removed(
         writer = EntityWriter(view)
         for entity, form in changes:
             if form is None:
-                writer.remove({entity: "port ellen"})
+                writer.put_many({entity: None})
                 standing.pop(entity, None)
             else:
                 standing[entity] = EntityRecord([form, KINDS.index("name"), entity])

@@ -399,6 +399,6 @@ def test_rows_of_a_block_are_changed_as_those_of_a_dict(
 def test_the_worked_examples_of_the_format_hold() -> None:
     page = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
     text = " ".join(page.split())  # lines can be broken within an example
-    key = (encode_field_prefix(["year"]) or b"") + encode_number(2024) + bytes(4)
+    key = (encode_field_prefix(("year",)) or b"") + encode_number(2024) + bytes(4)
     assert f"`{key[:1].hex()} {key[1:5].hex()} 00 10 {key[7:15].hex()} {key[15:17].hex()} 00 00000000`" in text
     assert f"`{encoding.pack_container([7])[:-4].hex(' ')}`" in text

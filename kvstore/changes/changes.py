@@ -286,8 +286,7 @@ class Changes:
         self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
         context.linker.unlink_documents(documents)
-        for document in ids:
-            context.linker.remove_node_addresses(self.forest.remove_document_edges(document))
+        context.linker.remove_node_addresses(self.forest.remove_document_edges(ids))
         IngestedFileWriter(self._view).remove(record.source for record in documents)
         self._contents.remove(documents)
 
@@ -349,9 +348,7 @@ class Changes:
         removed_names = names.find_unintroduced()
         if removed_names:
             linker.unlink_entities(removed_names)
-            for key in removed_names.values():
-                self.filter.delete(key)
-            self._entities.remove(removed_names)
+            self.filter.delete_many(removed_names.values())
             self.counters.entities -= len(removed_names)
         new_keys = names.find_new_keys()
         new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new_keys)))
@@ -360,6 +357,6 @@ class Changes:
         self.filter.insert_many(new_keys, new_ids)
         ids_by_key = dict(zip(new_keys, new_ids, strict=True))
         ids = names.write_records(ids_by_key)
-        self._entities.put_names(ids_by_key)
+        self._entities.put_names({**dict.fromkeys(removed_names.values()), **ids_by_key})
         linker.link_new_names(ids_by_key, in_stored_chunks=self._unlinked_documents is None)
         return ids

@@ -149,9 +149,10 @@ class DocumentContentWriter:
         """Remove the chunks of documents with their postings and vectors, and update the counters."""
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
-        sections_by_document = self.documents.get_sections_many(record.id for record in documents)
-        for record in documents:
-            sections, text = sections_by_document[record.id], self.documents.read_text(record.id)
+        ids = [record.id for record in documents]
+        sections_by_document = self.documents.get_sections_many(ids)
+        for record, text in zip(documents, self.documents.iter_texts(ids), strict=True):
+            sections = sections_by_document[record.id]
             language = choose_stemmer_language(self._settings.stemmer, record.meta, text)
             stem = get_document_stemmer(self._settings.stemmer, language)
             if language is not None:

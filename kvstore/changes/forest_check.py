@@ -70,7 +70,7 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
         if document == USER:
             recorded_edges = [(child, parent) for child, parent, _ in forest.iter_stated_edges()]
         else:
-            recorded_edges = forest.list_document_edges(document)
+            recorded_edges = forest.list_document_edges([document]).get(document, [])
         for child, parent in sorted(set(asserted_edges) ^ set(recorded_edges)):
             owner = "the user" if document == USER else f"document {document}"
             yield f"edge {child} under {parent}: records disagree on whether {owner} asserts it"

@@ -81,10 +81,11 @@ class NameChanges:
         return sorted(key for key in unresolved_keys if key not in self._ids)
 
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
-        """Count the new introductions in the records of their names, and write all changed records of known names.
+        """Count the new introductions in the records of their names, and write all changed records.
 
-        ``new_ids`` has the entities of new names, by key (normal form). Returns the entities of the introduced names,
-        new or not, by key. Sets :attr:`slots` to the slots that count the new introductions.
+        The records of names without any introduction are removed. ``new_ids`` has the entities of new names, by key
+        (normal form). Returns the entities of the introduced names, new or not, by key. Sets :attr:`slots` to the slots
+        that count the new introductions.
         """
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())
@@ -94,7 +95,9 @@ class NameChanges:
             record = self._records[entity]
             for spelling, kind in introductions:
                 self.slots[entity, spelling, kind] = record.add_introduction(spelling, kind)
-        self._entities.put_many({entity: record for entity, record in self._records.items() if record.is_introduced})
+        self._entities.put_many(
+            {entity: record if record.is_introduced else None for entity, record in self._records.items()}
+        )
         return {key: self._ids[key] for key in self._introductions}
 
     def _load_records(self, entities: Sequence[int]) -> None:

@@ -79,17 +79,6 @@ class TermSize(NamedTuple):
     blocks: int
 
 
-class _SizeChange(NamedTuple):
-    """The change of a term's size by the collected changes, and the postings of the term's last block before them.
-
-    A negative number of added postings or blocks is the number of removed ones.
-    """
-
-    last_block_postings: int
-    added_postings: int
-    added_blocks: int
-
-
 class Postings(ViewReader):
     """The postings of one view, a snapshot or a write transaction."""
 
@@ -338,25 +327,22 @@ class PostingWriter(ViewWriter, Postings):
         """
         # Most terms of a replaced document keep their sizes, because its new version has them too.
         changes_by_key = {
-            key: _SizeChange(last_block_postings, added_postings, added_blocks)
-            for key, (last_block_postings, added_postings, added_blocks) in zip(
-                keys, self._changes.get_counts(terms), strict=True
-            )
-            if added_postings or added_blocks
+            key: change
+            for key, change in zip(keys, self._changes.get_counts(terms), strict=True)
+            if change[1] or change[2]
         }
         if not changes_by_key:
             return
         stored_values = self._view.get_many(tables.TERM_COUNTS, list(changes_by_key))
         changed_values: dict[bytes, bytes | None] = {}  # None: the stored size is removed
         for (key, change), value in zip(changes_by_key.items(), stored_values, strict=True):
-            if value is None:  # the term had one block if it had postings, otherwise none
-                old_size = TermSize(change.last_block_postings, min(change.last_block_postings, 1))
-            else:
-                old_size = _decode_size(key, value)
-            new_size = TermSize(old_size.postings + change.added_postings, old_size.blocks + change.added_blocks)
-            has_several_blocks = new_size.blocks > 1
-            if has_several_blocks and (value is None or new_size != old_size):
-                changed_values[key] = records.pack(new_size)
-            elif not has_several_blocks and value is not None:
+            num_postings, added_postings, added_blocks = change  # the first number is of the last block only
+            # Without a stored size, the term had one block if it had postings, otherwise none.
+            num_blocks = min(num_postings, 1)
+            if value is not None:
+                num_postings, num_blocks = _decode_size(key, value)
+            if num_blocks + added_blocks > 1:
+                changed_values[key] = records.pack((num_postings + added_postings, num_blocks + added_blocks))
+            elif value is not None:
                 changed_values[key] = None
         self._write_view.change_many(tables.TERM_COUNTS, changed_values)

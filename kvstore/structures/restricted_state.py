@@ -233,9 +233,9 @@ class RestrictedForest(Forest):
         """True if the user or a document that the query allows makes an assertion."""
         return assertion.document == USER or assertion.document in self._allowed
 
-    def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges (child, parent) that a document asserts; empty if the query does not allow the document."""
-        return super().list_document_edges(document) if document in self._allowed else []
+    def list_document_edges(self, documents: Sequence[int]) -> dict[int, list[Edge]]:
+        """Return the edges (child, parent) that each document asserts, if the query allows the document."""
+        return super().list_document_edges([document for document in documents if document in self._allowed])
 
     def find_node(self, tree: int, entity: int) -> int | None:
         """Return the node of an entity in a tree, or None if it is missing or has no visible edge.

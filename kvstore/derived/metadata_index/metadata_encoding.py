@@ -21,7 +21,8 @@ import math
 import struct
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from operator import sub
 from typing import Any
@@ -62,7 +63,8 @@ _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 _MAX_PARSE_ERROR = 16
 
 
-def encode_field_prefix(names: Sequence[str]) -> bytes | None:
+@lru_cache(maxsize=1024)  # documents share fields
+def encode_field_prefix(names: tuple[str, ...]) -> bytes | None:
     """Return the prefix of the index keys of a field's values, or None if the field is not indexed.
 
     A field is not indexed if its path has too many names or bytes, or if a name is empty or needs escapes in JSON.

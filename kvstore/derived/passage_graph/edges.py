@@ -156,7 +156,7 @@ def encode_degree(num_chunks: int, num_informative: int) -> int:
 
 def count_informative(edges: list[int]) -> int:
     """Return the number of ``edges`` (chunk id and mention bits, packed in a number) from informative chunks."""
-    return len([edge for edge in edges if edge & _INFORMATIVE_MASK])
+    return len([edge for edge in edges if edge & _INFORMATIVE_MASK]) if edges else 0
 
 
 class Link(NamedTuple):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import groupby, islice
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -322,22 +322,28 @@ class GraphWriter(ViewWriter, PassageGraph):
             linked_entities = []
             old_values = self._read_degree_values(np.array(entities, np.uint32)).tolist()
             old_degrees = dict(zip(entities, old_values, strict=True))
-            degrees = self._flush_chunks(edge_changes, old_degrees)
-            for entity in entities:
+            new_degrees: dict[int, int] = {}
+            for entity, degree in self._flush_chunks(edge_changes, old_degrees).items():
+                old_degree = old_degrees[entity]
                 # The links of an entity are unchanged if ``has_links`` lacks it: keep the stored flag.
-                if has_links.get(entity, old_degrees[entity] & LINKED_FLAG):
-                    degrees[entity] |= LINKED_FLAG
-            # Many degrees do not change, such as those of frequent entities in both versions of a replaced document.
-            self._flush_degrees({entity: degree for entity, degree in degrees.items() if degree != old_degrees[entity]})
+                if has_links.get(entity, old_degree & LINKED_FLAG):
+                    degree |= LINKED_FLAG
+                # Many degrees do not change, such as those of frequent entities in both versions of a document.
+                if degree != old_degree:
+                    new_degrees[entity] = degree
+            self._flush_degrees(new_degrees)
         self._link_changes.clear()
 
     def _flush_degrees(self, degrees: Mapping[int, int]) -> None:
         """Write the new degrees of entities to their pages, which must be cached; delete pages without a degree."""
+        entities = np.fromiter(degrees, np.uint32, len(degrees))
+        page_numbers = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
+        indexes = [self._page_indexes[number] for number in page_numbers]
+        values = np.fromiter(degrees.values(), np.uint64, len(degrees))
+        self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)] = values
         pages: dict[bytes, bytes | None] = {}
-        for page_number, page_entities in groupby(sorted(degrees), lambda entity: entity // ENTITIES_PER_PAGE):
+        for page_number in sorted(set(page_numbers)):
             page = self._pages[self._page_indexes[page_number]]  # a view of the cached page
-            for entity in page_entities:
-                page[entity % ENTITIES_PER_PAGE] = degrees[entity]
             pages[records.encode_u32(page_number)] = _encode_page(page) if page.any() else None
         self._write_view.change_many(ENTITY_DEGREES, pages)
 
@@ -378,14 +384,15 @@ class GraphWriter(ViewWriter, PassageGraph):
         """
         degrees: dict[int, int] = {}
         short_lists: list[int] = []
-        for entity, list_change in self._lists.change_many(lists).items():
-            if not old_degrees[entity] & SEVERAL_FLAG:  # a new list
+        for entity, (num_removed, num_new) in self._lists.change_many(lists).items():
+            old_degree = old_degrees[entity]
+            if not old_degree & SEVERAL_FLAG:  # a new list
                 continue
             removed_edges, added_edges = lists[entity]
-            if list_change.num_removed != len(removed_edges):
+            if num_removed != len(removed_edges):
                 raise _make_chunk_error(entity)
-            total = (old_degrees[entity] & TOTAL_MASK) + list_change.num_new - list_change.num_removed
-            informative = (old_degrees[entity] & PAYLOAD_MASK) >> INFORMATIVE_SHIFT
+            total = (old_degree & TOTAL_MASK) + num_new - num_removed
+            informative = (old_degree & PAYLOAD_MASK) >> INFORMATIVE_SHIFT
             informative += count_informative(added_edges) - count_informative(removed_edges)
             degrees[entity] = encode_degree(total, informative)
             if total < 2:

@@ -302,6 +302,13 @@ class Documents(ViewReader):
         """Return the stored text of a document, UTF-8; raise CorruptionError if it is missing or damaged."""
         return bytes(self._get_text(document, as_bytes=True))  # the text is bytes already, which are not copied
 
+    def iter_texts(self, documents: Iterable[int]) -> Iterator[bytes]:
+        """Yield the stored text of each document, as :meth:`read_text` returns it, without caching the texts."""
+        keys = list(map(records.encode_u64, documents))
+        for key, value in zip(keys, self._view.get_many(tables.TEXTS, keys), strict=True):
+            value = require_stored_text(records.U64.unpack(key)[0], value)
+            yield decode_stored_text(records.unseal(value, tables.TEXTS, key), key)
+
     def read_text_start(self, document: int, max_bytes: int) -> bytes:
         """Return the stored text of a document, or at least its first ``max_bytes`` bytes if it is longer."""
         text = self._get_text(document)

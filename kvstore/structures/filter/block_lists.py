@@ -42,13 +42,6 @@ _KEY_STRUCT = struct.Struct(">IQ")
 ListChanges = Mapping[int, tuple[Sequence[int], Sequence[int]]]
 
 
-class ChangeCounts(NamedTuple):
-    """The count of removed numbers that existed, and of added numbers that were new."""
-
-    num_removed: int
-    num_new: int
-
-
 class _ChangedBlocks(NamedTuple):
     """The result of changing one block of the list of each of several entities.
 
@@ -103,15 +96,15 @@ class BlockLists:
             return first_number
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
-    def change_many(self, changes: ListChanges) -> dict[int, ChangeCounts]:
-        """Remove and add numbers in the lists of many entities; return by entity how many were removed and new.
+    def change_many(self, changes: ListChanges) -> dict[int, tuple[int, int]]:
+        """Remove and add numbers in the lists of many entities; return by entity how many were removed and are new.
 
         ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending. A list is split
         into blocks of ascending numbers; each block is a record of the table. Numbers to remove that are not in the
         list, and numbers to add that are in it, are not counted.
         """
         view = cast(WriteView, self.view)
-        totals = dict.fromkeys(changes, ChangeCounts(0, 0))
+        totals: dict[int, tuple[int, int]] = dict.fromkeys(changes, (0, 0))
         pending_changes = {entity: change for entity, change in changes.items() if any(change)}
         new_blocks: dict[bytes, bytes | None] = {}
         small_blocks: list[dict[int, tuple[bytes, int]]] = []
@@ -132,9 +125,8 @@ class BlockLists:
                 ]
             outcome = self._change_blocks(pending_changes, blocks, _MIN_BLOCK, new_blocks)
             for entity, (num_removed, num_new) in zip(pending_changes, outcome.counts, strict=True):
-                totals[entity] = ChangeCounts(
-                    totals[entity].num_removed + num_removed, totals[entity].num_new + num_new
-                )
+                total_removed, total_new = totals[entity]
+                totals[entity] = total_removed + num_removed, total_new + num_new
             small_blocks.append(outcome.small_blocks)
             pending_changes = outcome.remaining
         self._write_blocks(new_blocks, small_blocks)

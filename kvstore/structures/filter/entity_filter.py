@@ -13,7 +13,7 @@ durable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from struct import Struct
@@ -314,12 +314,15 @@ class EntityFilter:
 
     def delete(self, key: str) -> bool:
         """Remove a name with all its addresses; return False if it was absent."""
+        return self.delete_many([key]) > 0
+
+    def delete_many(self, keys: Iterable[str]) -> int:
+        """Remove names with all their addresses; return how many were present."""
         self._require_writable()
         # The entity if its addresses are in a long list, 0 if they were removed with the entry, -1 without an entry.
-        long_list_entity = self._index.delete(key)
-        if long_list_entity > 0:
-            self._lists.take(long_list_entity)
-        return long_list_entity >= 0
+        long_list_entities = list(map(self._index.delete, keys))
+        self._lists.take_many([entity for entity in long_list_entities if entity > 0])
+        return len(long_list_entities) - long_list_entities.count(-1)
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Add addresses to a name; return how many were new.

@@ -338,13 +338,18 @@ class Forest(ViewReader):
         """
         return list(dict.fromkeys(assertion.document for assertion in self.iter_assertions(child, parent)))
 
-    def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges that a document asserts, as (child node, parent node), in order of these ids."""
-        key = records.encode_u64(document)
-        value = self._view.get(tables.DOCUMENT_EDGES, key)
-        if value is None:
-            return []
-        return list(EDGE_STRUCT.iter_unpack(records.unseal(value, tables.DOCUMENT_EDGES, key)))
+    def list_document_edges(self, documents: Sequence[int]) -> dict[int, list[Edge]]:
+        """Return the edges that each document asserts, as (child node, parent node), in order of these ids.
+
+        Documents without edges are omitted.
+        """
+        keys = list(map(records.encode_u64, documents))
+        values = zip(documents, keys, self._view.get_many(tables.DOCUMENT_EDGES, keys), strict=True)
+        return {
+            document: list(EDGE_STRUCT.iter_unpack(records.unseal(value, tables.DOCUMENT_EDGES, key)))
+            for document, key, value in values
+            if value is not None
+        }
 
     def find_node_pair(self, tree: str, child: int, parent: int) -> tuple[int, int] | None:
         """Return the nodes (child, parent) of two entities in the tree named ``tree``, which need not have an edge.

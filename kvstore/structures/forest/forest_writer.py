@@ -55,12 +55,13 @@ class ForestWriter(ViewWriter, Forest):
             self._write_view.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows))
         return new_nodes
 
-    def remove_document_edges(self, document: int) -> NodeEntityPairs:
-        """Withdraw all edges that a document asserts; return the removed nodes with their entities."""
+    def remove_document_edges(self, documents: Sequence[int]) -> NodeEntityPairs:
+        """Withdraw all edges that documents assert; return the removed nodes with their entities."""
         removed_nodes: NodeEntityPairs = []
-        for child, parent in self.list_document_edges(document):
-            self._remove_assertions(child, parent, document, removed_nodes)
-        self._write_view.delete(tables.DOCUMENT_EDGES, records.encode_u64(document))
+        for document, edges in self.list_document_edges(documents).items():
+            for child, parent in edges:
+                self._remove_assertions(child, parent, document, removed_nodes)
+            self._write_view.delete(tables.DOCUMENT_EDGES, records.encode_u64(document))
         return removed_nodes
 
     def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodeEntityPairs:

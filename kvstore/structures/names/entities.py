@@ -178,7 +178,7 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
     """
     if len(row) % _SLOT_LENGTH or not any(row[_COUNT_FIELD::_SLOT_LENGTH]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
-    return EntityRecord(row.copy())
+    return EntityRecord(row)
 
 
 def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
@@ -338,10 +338,11 @@ class EntityWriter(ViewWriter, Entities):
         """
         block_changes: dict[bytes, bytes | None] = {}
         for key, value, ids in self._read_blocks(changes):
-            new_records = {entity % ENTITIES_PER_BLOCK: changes[entity] for entity in ids}
             packed_rows = {
-                index: None if record is None else records.encode_msgpack(record.row)
-                for index, record in new_records.items()
+                entity % ENTITIES_PER_BLOCK: None
+                if (record := changes[entity]) is None
+                else records.encode_msgpack(record.row)
+                for entity in ids
             }
             try:
                 new_value = replace_elements(_EMPTY_BLOCK if value is None else value, packed_rows)
@@ -351,16 +352,12 @@ class EntityWriter(ViewWriter, Entities):
                 block_changes[key] = new_value
         self._write_view.change_many(tables.ENTITIES, block_changes)
 
-    def put_names(self, new_names: Mapping[str, int]) -> None:
-        """Store the entity of each new name (normal form)."""
+    def put_names(self, changes: Mapping[str, int | None]) -> None:
+        """Store the entity of each name (normal form); None removes a name."""
         self._write_view.change_many(
-            tables.ENTITY_NAMES, {key.encode(): records.encode_u32(entity) for key, entity in new_names.items()}
+            tables.ENTITY_NAMES,
+            {key.encode(): None if entity is None else records.encode_u32(entity) for key, entity in changes.items()},
         )
-
-    def remove(self, keys: Mapping[int, str]) -> None:
-        """Remove entities; ``keys`` has the normal forms of their names, by id."""
-        self.put_many(dict.fromkeys(keys))
-        self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in keys.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
         """Store the names that a document makes known, as pairs (entity, index of the slot that counts the name).
