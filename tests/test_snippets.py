@@ -431,6 +431,40 @@ def test_wrapped_sentences_are_not_entries(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4 Accounts. The surplus is 12,480. It\n  was 9,000 before.\n5 Rents. The board asks for 3 %. Carried.\n",
+        "4. Accounts. The surplus is 12,480. It was 9,000 before.\n\n5. Rents. The board asks for 3 %. Carried.\n",
+    ],
+)
+def test_a_title_at_the_start_of_a_numbered_paragraph_labels_its_sentences(text: str) -> None:
+    assert [snippet.labeled_text for snippet in split_snippets(text, "text", "", False, None)] == [
+        "Accounts: The surplus is 12,480.",
+        "Accounts: It was 9,000 before.",
+        "Rents: The board asks for 3 %.",
+        "Rents: Carried.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4.2 They are elected. None may serve twice.",
+        "1. Open the valve. Wait ten minutes.",
+        "4 Children pay half. None may enter.",
+    ],
+)
+def test_a_numbered_sentence_is_no_title(text: str) -> None:
+    assert not any(snippet.label for snippet in split_snippets(text, "text", "", False, None))
+
+
+def test_a_short_paragraph_with_a_sentence_is_no_heading() -> None:
+    text = "Where: Workshop\nWhen: Thursday\n\nSt John, trainer Ms Achterberg. 9 places"
+    texts = [snippet.text for snippet in split_snippets(text, "text", "", False, None)]
+    assert texts[-2:] == ["St John, trainer Ms Achterberg.", "9 places"]
+
+
 def test_a_title_in_bold_labels_the_rest_of_its_item() -> None:
     text = (
         "1. **Number of boats**\n\n   At most 9 are let.\n\n   - Kayaks count.\n\n2. **Lunch**\n\n- **Tea**\n- Cake\n"

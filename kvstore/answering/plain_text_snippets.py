@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in, parse_blocks
+from ..text.everyday_words import VERB, get_part_of_speech
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, WORD_PATTERN
 from .block_kinds import COLUMNS, FIELD_PATTERN, LINE_LIST, RULE_PATTERN, find_block_kind
@@ -33,12 +34,21 @@ FIELD_OR_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\
 _COLUMN_TERM_PATTERN = compile_lazily(r"(?!\d{1,3}[.)] )(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
 SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。।۔؟！？][\"'”’)\]*`~]*\Z")
+#: The end of a sentence, at the end of a line or after a word in lower case, which is not an abbreviation.
+_SENTENCE_PATTERN = compile_lazily(rf"{SENTENCE_END_PATTERN.pattern}|[^\W\d_A-Z]{{3,}}[.!?] +(?=[^\W_])")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
 _MAX_COLUMN_TERM = 40
-#: The markers at the start of an item of a list, by kind: bullets, numbers, numbers of clauses, dates, letters, and
-#: names of fields. Lines are items if the paragraph has several with a marker of the same kind.
+#: A number with a title of a few words, and the start of the sentence after it: "5 Rents. The board …". An article
+#: after the first word shows an imperative. And the function words that a title in English can have.
+_RUN_IN_HEADING_PATTERN = compile_lazily(
+    r"(?:§ ?)?\d{1,3}(?:\.\d{1,3})*[.)]? +(?P<title>[^\W\d_a-z][^\s.!?:;,]*(?! (?:an?|the) )(?: [^\s.!?:;,]+){0,7})"
+    r"\. +(?=[^\W_a-z])"
+)
+_TITLE_WORDS = frozenset("a about against an and at between by for from in of on the to with without".split())
+#: The markers at the start of an item of a list, by kind: bullets, numbers, numbers of clauses, dates, letters, names
+#: of fields, and numbers with a title. Lines are items if the paragraph has several with a marker of the same kind.
 _ITEM_PATTERNS_BY_KIND = (
     compile_lazily(r"[-*•–]\s+\S"),
     compile_lazily(r"\d{1,3}[.)]\s+\S"),
@@ -46,6 +56,7 @@ _ITEM_PATTERNS_BY_KIND = (
     compile_lazily(r"(?:\d{1,2}[./]\d{1,2}(?:[./](?:\d{4}|\d\d)?)?|\d{4}-\d\d-\d\d):?\s+\S"),
     compile_lazily(r"\(?[a-z]\)\s+\S|\([ivx\d]{1,4}\)\s+\S"),
     compile_lazily(r"[^\W\d_a-z][^\n:.!?]{0,40}: \S"),
+    _RUN_IN_HEADING_PATTERN,
 )
 #: A noun with a number at the start of a line, such as "Bed 4", and a name after it.
 _NUMBERED_NOUN_PATTERN = compile_lazily(
@@ -137,8 +148,12 @@ class PlainTextSplitter:
             self._term, self._term_indent = render_inline(piece), part.indent
             return
         own_term = self._find_own_term(part, piece)
-        term_above = self._term if part.indent > self._term_indent else ""
-        label = own_term or term_above
+        label = own_term or (self._term if part.indent > self._term_indent else "")
+        run_in_heading = _RUN_IN_HEADING_PATTERN.match(piece)
+        if run_in_heading is not None and self._language in (None, "english") and _is_title(run_in_heading["title"]):
+            own_term, label = "", render_inline(run_in_heading["title"])
+            part_span = part_span._replace(start=part.start + run_in_heading.end())
+            piece = part_span.content
         kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
         if kind is not None:
             for snippet in kind.split(part_span):
@@ -173,6 +188,13 @@ class PlainTextSplitter:
         if match is None and part.is_item:
             match = _NUMBERED_NOUN_PATTERN.match(text)
         return render_inline(match["term"]) if match else ""
+
+
+def _is_title(text: str) -> bool:
+    """True if a few words are a title in English, such as "Opening of the hall", and no sentence: they have no verb."""
+    words = text.lower().split()
+    has_verb = any(get_part_of_speech(word) == VERB and not word.endswith("ing") for word in words)
+    return not has_verb and (FUNCTION_WORDS - _TITLE_WORDS).isdisjoint(words)
 
 
 def _split_off_heading(text: str, text_blocks: Sequence[Block], heading: str) -> list[Block]:
@@ -305,7 +327,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
         else:
             min_next_indent = line.indent + 1 if has_term_column else min_indent
             stop = _find_part_end(lines, first, item_lines, min_next_indent, max_width)
-        is_heading = len(line.text.split()) <= _MAX_HEADING_WORDS and not SENTENCE_END_PATTERN.search(line.text)
+        is_heading = len(line.text.split()) <= _MAX_HEADING_WORDS and not _SENTENCE_PATTERN.search(line.text)
         yield _ParagraphPart(
             line.start,
             lines[stop - 1].end,

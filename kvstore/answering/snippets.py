@@ -113,7 +113,7 @@ class Snippet:
     @property
     def labeled_text(self) -> str:
         """The text after the label of the snippet (its term, speaker or header row), if it has one."""
-        return f"{self.label}: {self.text}" if self.label else self.text
+        return f"{self.label.removesuffix(':')}: {self.text}" if self.label else self.text
 
     @property
     def scored_text(self) -> str:
