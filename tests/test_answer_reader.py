@@ -1829,6 +1829,56 @@ def test_a_short_procedure_is_shown_whole(reader: AnswerReader, tmp_path: Path, 
         assert steps not in store.ask("Who reads the new key of the depot?").text
 
 
+def test_a_field_of_a_form_is_about_the_person_that_the_form_names(reader: AnswerReader, tmp_path: Path) -> None:
+    form = (
+        "# Accident report\n\n| | |\n| --- | --- |\n| Injured person | Kofi Lind (visitor) |\n"
+        "| Injury | cut on the thumb |\n| Hospital | St Brannock's |\n| Date and time | 22 March 2025, 11.20 am |\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("report.md", form, format="markdown")
+        store.put(
+            "list.md", "# Crew\n\n- Chair: Ann Voss, 41 votes\n- Members: Bo Lund, Kofi Lind\n", format="markdown"
+        )
+        injury, hospital = store.ask("What injury did Kofi Lind have, and in which hospital was he treated?").parts
+        assert injury.citation is not None and hospital.citation is not None
+        assert store.ask("How old is Kofi Lind?").abstained  # neither a date nor a time is an age
+        assert store.ask("How many votes did Kofi Lind get?").abstained  # they are those of an earlier field
+
+
+def test_the_words_of_a_title_do_not_answer(reader: AnswerReader, tmp_path: Path) -> None:
+    minutes = "# AGM 10 April 2025\n\n## Motions\n\n- Parking: bay 7 goes to the car club for one year. Carried.\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("minutes.md", minutes, format="markdown")
+        store.put("bylaws.txt", "3.3 Motions of members must reach the secretary 10 days before the meeting.\n")
+        first = store.ask("When do I have to hand in a motion for the AGM?").text.partition("[1]")[0]
+    assert "10 days before" in first
+
+
+def test_the_price_of_a_thing_is_not_its_deposit(reader: AnswerReader, tmp_path: Path) -> None:
+    prices = (
+        "# Price list\n\n| Product | Container | ABV % | Price £ | Per litre £ |\n| --- | --- | --- | --- | --- |\n"
+        "| Ferry Pale | Keg 50 l | 4.2 | 152 | 3.04 |\n| Ferry Pale | Cask 40 l | 4.2 | 121 | 2.96 |\n"
+    )
+    fees = "# Hire\n\n| Item | Fee £ | Deposit £ |\n| --- | --- | --- |\n| Cargo bike | 8 | 100 |\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("prices.md", prices, format="markdown")
+        store.put("hire.md", fees, format="markdown")
+        assert "152" in store.ask("How much is a 50 litre keg?").text.partition("[1]")[0]
+        assert store.ask("How much is the deposit for a 50 litre keg?").abstained
+        assert "100" in store.ask("How much is the deposit for the cargo bike?").text.partition("[1]")[0]
+
+
+def test_the_plural_of_a_surname_is_the_family(reader: AnswerReader, tmp_path: Path) -> None:
+    lease = "# Lease of Yara and Joris Haddad\n\nThe board has agreed to one dog, a whippet called Biscuit.\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("lease.md", lease, format="markdown")
+        store.put("news.md", "We welcome the Haddads' daughter Lina, born on 3 August.\n", format="markdown")
+        for number in range(30):
+            store.put(f"note {number}", f"The lift of block {number} was painted by the crew in week {number}.\n")
+        answer = store.ask("What is the name of the Haddads' dog?")
+    assert not answer.abstained and "Biscuit" in answer.text.partition("[1]")[0]
+
+
 def test_a_sentence_after_a_table_is_not_read_with_its_last_row(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "# Pricing and support tiers\n\n## Plans\n\n| Tier | Price per year | LDAP connector |\n| --- | --- | --- |\n"

@@ -187,7 +187,9 @@ def lacks_rare_name(passage: Passage, question_terms: QuestionTerms, state: Stat
         initials = r"\w*[\s-]+".join(map(re.escape, name.words[0]))
         return name.text.isupper() and re.search(rf"\b{initials}", text) is not None
 
-    return any(not (any(word in text for word in words) or has_initials(name)) for name, words in rare_names.items())
+    # "the Haddads" have the surname Haddad.
+    stems = {name: [re.sub(r"(?<=\w{4})s\Z", "", word) for word in words] for name, words in rare_names.items()}
+    return any(not (any(word in text for word in words) or has_initials(name)) for name, words in stems.items())
 
 
 def is_in_other_section(reader_result: ReaderResult, question_terms: QuestionTerms) -> bool:

@@ -21,6 +21,7 @@ from ..excerpts import SnippetPosition, get_snippet
 from ..passages import Passage
 from ..question_dates import YEAR_PATTERN
 from ..question_form import find_asking_sentence, find_described_name, find_topic, is_yes_no_question
+from ..releases import parse_release
 from ..snippet_scoring import SnippetScorer, SnippetScores
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names, split_stated_verdict
@@ -57,6 +58,8 @@ _MAX_VERDICT_LOGIT = 2.5
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_TYPE_SCORE, MISSING_TYPE_LOGIT = -3.0, -2.0
+#: The weight of a snippet if the reader finds the answer in its title or a heading. A question or a release is none.
+_TITLE_SCORE = -2.0
 #: The coverage below which a snippet is likely to be about something else than the question, and the weight of the
 #: difference in the confidence. With them, 7 instead of 11 of 45 near misses about notes are answered. Twice the weight
 #: refuses no further near miss, but 2 of 58 right answers about folders.
@@ -273,7 +276,11 @@ def _read_candidates(
             covering_text += f" {passage.document}"
         logit = max(output.logit, min_logits.get(window.position, output.logit))
         rule_score = _compute_rule_score(window, windows, passages, scorer, rule_scores)
-        cannot_answer = window.lacks_answer_type or window.is_ruled_out
+        answer = window.text[output.start : output.end]
+        labels = passage.list_labels(window.position.snippet_index)
+        titles = (label for label in labels if not (label.endswith("?") or parse_release(label)))
+        is_in_title = output.end <= window.offset and any(answer in title for title in titles)
+        penalty = MISSING_TYPE_SCORE * (window.lacks_answer_type or window.is_ruled_out) + _TITLE_SCORE * is_in_title
         contradicts_question = (
             window.is_ruled_out
             or is_contrary(contrasts, window.text)
@@ -283,11 +290,11 @@ def _read_candidates(
         candidates.append(
             AnswerCandidate(
                 window.position,
-                _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + MISSING_TYPE_SCORE * cannot_answer,
+                _LOGIT_WEIGHT * logit + _RULES_WEIGHT * rule_score + penalty,
                 logit,
                 rule_score,
                 window.lacks_answer_type,
-                answer=window.text[output.start : output.end],
+                answer=answer,
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(covering_text)),
                 is_contrary=contradicts_question,
                 compared_text=window.text if window.is_selected else "",

@@ -56,6 +56,12 @@ _CAMEL_CASE_PATTERN = compile_lazily(r"(?<=[a-z])(?=[A-Z][a-z]\w{0,60}(?:\.\w{1,
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
+#: A kind of price in a question, other than what a thing costs.
+_PRICE_PATTERN = compile_lazily(
+    r"(?i)\b(?:the|what|which|much|high|our|my) (?:[\w-]+ )?(deposit|fine|penalty|premium|excess|surcharge|rent)s?\b"
+)
+#: A field of a form: its name and its value.
+_FORM_FIELD_PATTERN = compile_lazily(r"[^\W\d_a-z][^\n:.;!?]{0,40}: [^\n;]{1,200}")
 #: The status of an appointment that does not take place.
 _CANCELLED_PATTERN = compile_lazily(r"; Status: cancelled\b")
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
@@ -111,7 +117,7 @@ def select_windows(
         candidates, key=lambda position: (marked_rows.get(position) is None, -scores[position], position)
     ):
         passage_index, index = position
-        text, offset = _build_window_text(passages[passage_index], index, scorer, numbers)
+        text, offset = _build_window_text(passages[passage_index], index, scorer, numbers, estimator.names)
         is_cancelled = "cancel" not in scorer.question.lower() and bool(_CANCELLED_PATTERN.search(text, offset))
         window = Window(position, text, offset, candidates[position], is_ruled_out=is_cancelled)
         marked_row = marked_rows.get(position)
@@ -178,7 +184,8 @@ class _CandidateEstimator:
             for word in segment_words(question[quantity.start : quantity.end])
         }
         identifiers = [set(segment_words(identifier)) for identifier in _IDENTIFIER_PATTERN.findall(question)]
-        names = [set(name.words) for name in find_question_names(question, scorer.language)]
+        #: The words of each name in the question.
+        self.names = names = [set(name.words) for name in find_question_names(question, scorer.language)]
         #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
         self._row_names = _select_row_names(identifiers, passages) or _select_row_names(names, passages)
         #: The nouns before the numbers of a question, in lower case, and the numbers.
@@ -245,14 +252,16 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition, *, is_selected: bool = False) -> bool:
         """True if a snippet, with a list or table that it introduces, lacks what the question asks for.
 
-        A table row lacks it if it is about another thing than the question, or if no cell is asked for. A range with
-        the question's quantity (``is_selected``) is always asked for. If the question asks for the address or telephone
-        number of a name, a snippet without any word of the name lacks it.
+        A table row lacks it if it is about another thing or another kind of price than the question, or if no cell is
+        asked for. A range with the question's quantity (``is_selected``) is always asked for. If the question asks for
+        the address or telephone number of a name, a snippet without any word of the name lacks it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
         snippet = passage.snippets[index]
         if _is_row(snippet) and self._is_about_something_else(passage, index, is_selected=is_selected):
+            return True
+        if _is_row(snippet) and self._has_other_price(passage, index):
             return True
         if self._has_other_number(snippet.labeled_text):
             return True
@@ -266,6 +275,13 @@ class _CandidateEstimator:
             if not any(word in lower_text for word in self._name_words):
                 return True
         return self._answer_type.is_missing_in(text, labels)
+
+    def _has_other_price(self, passage: Passage, index: int) -> bool:
+        """True if the question asks for a deposit, for example, and the row at ``index`` has another amount."""
+        price = _PRICE_PATTERN.search(self._scorer.question) if self._answer_type.name == "money" else None
+        row = passage.snippets[index]
+        words = [passage.document, *passage.list_labels(index), row.labeled_text, row.empty_columns]
+        return price is not None and price[1].lower() not in " ".join(words).lower()
 
     def _has_other_number(self, entry: str) -> bool:
         """True if an entry has a number other than the question's: "Week: 30" for week 31, "5: no route" for code 4."""
@@ -319,12 +335,15 @@ def _is_row(snippet: Snippet) -> bool:
     return bool(snippet.cell_text) or (snippet.kind == "table" and len(FIELD_PATTERN.findall(snippet.text)) > 1)
 
 
-def _build_window_text(passage: Passage, index: int, scorer: SnippetScorer, numbers: Set[str]) -> tuple[str, int]:
+def _build_window_text(
+    passage: Passage, index: int, scorer: SnippetScorer, numbers: Set[str], names: Iterable[set[str]]
+) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
-    The title, the headings and a sentence that the snippet refers to precede it. A list that it introduces follows. The
-    file name comes first if it has one of the ``numbers`` (dates, versions, "0007") of the question. The sender or
-    date of a mail is rewritten as a sentence. A changelog heading becomes only a sentence with its version and date.
+    The title, the headings and a sentence that the snippet refers to precede it, and so does another field of its form
+    with one of the ``names`` in the question. A list that it introduces follows. The file name comes first if it has
+    one of the ``numbers`` (dates, versions, "0007") of the question. The sender or date of a mail is rewritten as a
+    sentence. A changelog heading becomes only a sentence with its version and date.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -341,10 +360,27 @@ def _build_window_text(passage: Passage, index: int, scorer: SnippetScorer, numb
     needs_previous = snippet.refers_back and has_previous(snippets, index)
     if needs_previous and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         text_before += f"{snippets[index - 1].labeled_text} "
+    text_before += _find_named_field(snippets, index, names)
     text = _phrase_mail_field(_render_with_block(snippets, index))
     if snippet.kind == "table":
         text = _CAMEL_CASE_PATTERN.sub(" ", _select_compared_cells(text, scorer.question))
     return text_before + text, len(text_before)
+
+
+def _find_named_field(snippets: Sequence[Snippet], index: int, names: Iterable[set[str]]) -> str:
+    """Return a field with a name of the question, and a period, if it precedes the field at ``index`` in its form.
+
+    "Patient: Ann Lee" says whose "Weight: 60 kg" is. Returns an empty string if there is none, if the snippet is not a
+    field, or if it has the name itself. ``names`` has the words of each name.
+    """
+    field = snippets[index]
+    words = set(segment_words(field.labeled_text))
+    for name in names if _FORM_FIELD_PATTERN.fullmatch(field.text) else ():
+        for other in () if name <= words else snippets[:index]:
+            is_in_form = other.section == field.section and _FORM_FIELD_PATTERN.fullmatch(other.text)
+            if is_in_form and name <= set(segment_words(other.text)):
+                return f"{other.text.rstrip('.')}. "
+    return ""
 
 
 def _find_file_numbers(text: str) -> Set[str]:
