@@ -106,7 +106,10 @@ def _suggest_command(word: str) -> str:
 
 
 def replace_suggestion(error: click.ClickException) -> click.ClickException:
-    """Return the error for ``--dry-run`` without click's suggestion ``--prune``, and any other error unchanged."""
+    """Return an error that suggests EXPLAIN INGEST for the unknown option ``--dry-run``; click suggests ``--prune``.
+
+    Any other error is returned unchanged.
+    """
     if isinstance(error, click.NoSuchOption) and error.option_name == "--dry-run":
         return click.UsageError(f"No such option {error.option_name!r}. {_DRY_RUN}", error.ctx)
     return error

@@ -220,10 +220,10 @@ def measure_table(
 
 
 def measure_median_ms(search: Search, question_batches: list[list[list[str]]]) -> float:
-    """Return the milliseconds per question of a search, the median of the batches, after a run that does not count.
+    """Return the processor time of a search per question in milliseconds: the median of the batches.
 
-    Each search runs all of its batches in a row: a search that walks all trees evicts the data of the next one from the
-    processor's caches.
+    An unmeasured run fills the caches first. Each search runs all of its batches in a row: a search that walks all
+    trees evicts the data of the next one from the processor's caches.
     """
     for questions in question_batches:
         build_contexts(search, questions)

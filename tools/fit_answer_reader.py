@@ -178,9 +178,10 @@ def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
 def compute_figures(confidence: Numbers, is_right: Numbers, kinds: npt.NDArray[np.str_]) -> dict[str, Any]:
     """Return the figures of some questions, given the confidence, the outcome and the kind of each.
 
-    ``first`` is the share of the answerable questions with a right first sentence. ``first_all`` is the share that is
-    also answered at a minimum confidence. ``auc`` compares answerable questions with near misses, and
-    ``near_refused_at_90`` is the share of refused near misses if 90 % of the answerable questions are answered.
+    The kind is ``answerable`` or ``near`` (a near miss: the documents do not answer it). ``first`` is the share of the
+    answerable questions with a right first sentence. ``first_all`` is the share that is also answered at a minimum
+    confidence. ``auc`` compares answerable questions with near misses, and ``near_refused_at_90`` is the share of
+    refused near misses if 90 % of the answerable questions are answered.
     """
     is_answerable, is_near = kinds == "answerable", kinds == "near"
     figures: dict[str, Any] = {"questions": len(kinds), "first": round(float(is_right[is_answerable].mean()), 3)}

@@ -153,6 +153,7 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     for (edge, _, normalized), occurrences in _group_edge_lines(pages).items():
         page_indexes = sorted({page_index for page_index, _ in occurrences})
         num_pages_between = page_indexes[-1] - page_indexes[0] + 1
+        # A page number at the foot needs no label, such as "Page 3".
         is_numbered = edge == "foot" or _PAGE_LABEL_PATTERN.search(normalized) is not None
         has_date = _DATE_PATTERN.search(normalized) and len({line.text for _, line in occurrences}) == 1
         min_pages = 2 if has_date or (is_numbered and _has_page_numbers(occurrences)) else _MIN_RUNNING_PAGES

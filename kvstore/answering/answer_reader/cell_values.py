@@ -152,7 +152,7 @@ def parse_column(name: str, cells: Mapping[int, str | None]) -> ParsedColumn | N
 def _rewrite_dates(cells: Mapping[int, str | None]) -> Mapping[int, str | None]:
     """Return the cells of a column with dates such as 31/12/2025 in ISO 8601, as 2025-12-31.
 
-    Nothing is changed if no date, or dates of both orders, show whether the day comes before the month.
+    A number above 12 is a day and shows the order of all dates. The cells are unchanged if none or both orders occur.
     """
     dates = {index: match for index, cell in cells.items() if (match := _SLASH_DATE_PATTERN.match(cell or ""))}
     has_day_first = any(int(date["first"]) > 12 for date in dates.values())

@@ -35,7 +35,7 @@ class ConditionCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, AllowedDocuments] = OrderedDict()
         self._document_count = 0  # the documents of all entries together
-        self._columns: tuple[int, NumberColumns] | None = None  # with their change number
+        self._columns: tuple[int, NumberColumns] | None = None  # (change number, numbers that conditions compare)
 
     def get_columns(self, change: int) -> NumberColumns | None:
         """Return the numeric columns of all documents (arrays by name) at a change number, or None if not cached."""

@@ -249,7 +249,10 @@ class GenerationIndex(Index, Generic[IndexReader]):
         return ()
 
     def renew_record(self, record: IndexRecord) -> IndexRecord:
-        """Return the record of the index after a repair renumbered ids: as if never built, with the next epoch."""
+        """Return the record of the index after a repair renumbered ids: as if it was never built.
+
+        With the next epoch, no build can extend data that has the old ids.
+        """
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus:

@@ -167,7 +167,7 @@ class AliasWriter(ViewWriter, Aliases):
         self._put_direct_aliases(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
-        """Remove an alias, by its name and from the aliases of its entity."""
+        """Delete the record of an alias, and remove the alias from the list of its entity's aliases."""
         self._write_view.delete(tables.ALIASES, alias.key.encode())
         remaining_aliases = [name for name in self.list_direct_aliases(alias.target) if name != alias.key]
         self._put_direct_aliases(alias.target, remaining_aliases)
