@@ -222,7 +222,7 @@ def estimate_confidence(
     )
 
 
-class _Comparison(NamedTuple):
+class _PassageComparison(NamedTuple):
     """A question compared with the passages for it: ``texts`` are the passages, ``passages`` their words, and
     ``passage_terms`` the terms of each passage.
 
@@ -251,7 +251,7 @@ class _Comparison(NamedTuple):
 
 def _compare(
     query: Query, hits: Sequence[Hit], context: Sequence[str], rule_passages: ScoredPassages | None
-) -> _Comparison:
+) -> _PassageComparison:
     """Compare the question of a query with the hits and the lines of ``context``, of which there must be one.
 
     ``rule_passages`` are the passages around the hits if rules choose the sentences (None: the answer reader does).
@@ -274,7 +274,7 @@ def _compare(
     missing_names, unknown_names = _find_missing_names(terms, passages, rule_passages)
     missing_numbers = find_missing_numbers(question, [passage.text for passage in passages])
     unknown_numbers = [number for number in missing_numbers if not any(number in name for name in unknown_names)]
-    return _Comparison(
+    return _PassageComparison(
         query,
         language,
         terms,
@@ -300,7 +300,7 @@ class _Judgment(NamedTuple):
     is_about_other_thing: bool
 
 
-def _judge_by_rules(logit: float, comparison: _Comparison, scored_passages: ScoredPassages) -> _Judgment:
+def _judge_by_rules(logit: float, comparison: _PassageComparison, scored_passages: ScoredPassages) -> _Judgment:
     """Judge the passages by rules, because the answer reader did not read them.
 
     ``logit`` is the weighted sum of the signals.
@@ -334,7 +334,7 @@ def _judge_by_rules(logit: float, comparison: _Comparison, scored_passages: Scor
     return _Judgment(logit, lacks_answer, is_about_other_thing)
 
 
-def _asks_about_unknown_name(comparison: _Comparison) -> bool:
+def _asks_about_unknown_name(comparison: _PassageComparison) -> bool:
     """True if a question asks for the price, the number or the person of a thing that no document mentions.
 
     German names do not count, because they can be ordinary nouns.
@@ -345,7 +345,7 @@ def _asks_about_unknown_name(comparison: _Comparison) -> bool:
     )
 
 
-def _has_only_names(comparison: _Comparison, scored_passages: ScoredPassages) -> bool:
+def _has_only_names(comparison: _PassageComparison, scored_passages: ScoredPassages) -> bool:
     """True if the only terms of a question in the first paragraph are words of its names, but the question has others.
 
     The paragraph is about the same person or place, but not about what the question asks. German names without a number
@@ -364,7 +364,7 @@ def _has_only_names(comparison: _Comparison, scored_passages: ScoredPassages) ->
     return bool(other_terms) and other_terms.isdisjoint(list_terms(scored_passages.first_paragraph, stem))
 
 
-def _judge_by_reader(logit: float, comparison: _Comparison, reader_result: ReaderResult) -> _Judgment:
+def _judge_by_reader(logit: float, comparison: _PassageComparison, reader_result: ReaderResult) -> _Judgment:
     """Judge the passages by the sentence that the answer reader chose. ``logit`` includes the reader's own logit."""
     best, terms = reader_result.best, comparison.question_terms
     is_about_other_thing = comparison.lacks_number

@@ -169,6 +169,8 @@ def _make_fused_strategy(strategy: Strategy, questions: Sequence[str], vector: n
     """
     from ..retrieval.fused_strategy import FusedStrategy
 
+    if not all(isinstance(question, str) for question in questions):
+        raise InputError("a question must be a string; pass a string or a list of strings")
     for question in questions:
         check_text("a question", question)
     if not questions or not all(question.strip() for question in questions):
