@@ -640,7 +640,9 @@ def test_html_that_cannot_be_read() -> None:
 
 
 def test_markup_in_attributes_and_labels_of_a_picture_hide_no_depth_and_add_none() -> None:
-    for attribute in ('title="<svg>"', "title='a > b <svg>'", "<svg>", 'title="<!--"'):
+    for attribute in (
+        'title="<svg>"', "title='a > b <svg>'", "<svg>", 'title="<!--"', 'href=/?q="', 'a=b="', "a==\"", '="', "a'",
+    ):  # fmt: skip
         assert "deep" in read_refused(f"<p>Water</p><div {attribute}>" + "<g/>" * 6_000, "a.html")
     for shape in ("<g><title>A</title><path d='M1'/></g>", "<path/><desc>A</desc>", "<a title='1 > 0'></a><path/>"):
         assert "Water" in read_one(f"<p>Water</p><svg>{shape * 6_000}</svg>", "a.html").text
@@ -1592,6 +1594,8 @@ def test_an_object_without_the_named_key_is_not_stored_under_another() -> None:
     )
     assert isinstance(named, RawDocument) and named.key == "1"
     assert missing == ReadFailure("a.jsonl:2", "has no field 'nr'; the option key must name one of: Nr, b")
+    (empty,) = read_rows("{}\n", "a.jsonl", key="nr")
+    assert empty == ReadFailure("a.jsonl:1", "has no field 'nr'; the object is empty")
     assert isinstance(null, RawDocument) and null.key == "a.jsonl:3"
 
 

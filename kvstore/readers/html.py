@@ -41,11 +41,13 @@ _SELF_CLOSED_PATTERN = re.compile(
 #: Character data: text in XHTML, a comment in HTML.
 _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
 #: A tag: </div, <path d="…" />. A comment and a label of a picture, <title>Map</title>, have no name. As in HTML, ``<``
-#: and ``>`` in a quoted value, and ``<`` in a tag, begin and end nothing.
+#: and ``>`` in a quoted value, and ``<`` in a tag, begin and end nothing; a quote inside an unquoted value or a name is
+#: an ordinary character.
 _TAG_PATTERN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(?P<label>title|desc)\b[^<>]*>[^<]*</(?P=label)\s*>|"
     r"<(?P<slash>/?)(?P<name>[a-z][^\s/>]*)"
-    r"""(?:[^>=]++|=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))?)*+>?""",
+    r"(?:[\s/]++|(?:=[^\s/>=]*+|[^\s/>=]++)"  # the name of an attribute
+    r"""(?:\s*+=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\s>"'][^\s>]*+)?)?+)*+>?""",
     re.S | re.I,
 )
 #: Void elements, and elements that the parser closes automatically, so that they do not accumulate.

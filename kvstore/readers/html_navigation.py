@@ -84,8 +84,8 @@ _TAGS_WITH_ATTRIBUTES = frozenset(
     "i sup small button".split()
 )
 _NAVIGATION_NAME_PATTERN = re.compile(
-    r"(?:^|[\s_-])(?:(?P<navigation>nav|navs|navbar|docnav|navigation|navheader|navfooter|navlinks?|navmenu|topnav|sidenav|"
-    r"bottomnav|subnav|menu|submenu|navi|breadcrumbs?|crumbs?|pagination|paginator|pager|prevnext|sitemap|"
+    r"(?:^|[\s_-])(?:(?P<navigation>nav|navs|navbar|docnav|navigation|navheader|navfooter|navlinks?|navmenu|topnav|"
+    r"sidenav|bottomnav|subnav|menu|submenu|navi|breadcrumbs?|crumbs?|pagination|paginator|pager|prevnext|sitemap|"
     r"skip(?:link|nav)?|catlinks|portlet)"
     r"|(?P<contents>l?o?c?a?l?toc\d?|globaltoc|toctree|tocbox|toctitle|tableofcontents|table-of-contents|doctoc)"
     r"|(?P<aside>sidebar\w*|side|sphinxsidebar|aside|footer|foot|bottom|header|masthead|topbar|banner|related\w*|"

@@ -332,14 +332,14 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
     """Return the document of an object; its title replaces a missing or blank text.
 
     Raises BadLineError if it has neither text nor title, if it lacks the field that the ``key`` option names, or if a
-    field has the wrong type. Key, title and text are
-    removed from ``fields``. The other fields, and the fields of a ``meta`` object, become the metadata. Without a text
-    field, unless an option names it, the text has a line for each other field. ``default_key`` is the key of an object
-    without a key.
+    field has the wrong type. Key, title and text are removed from ``fields``. The other fields, and the fields of a
+    ``meta`` object, become the metadata. Without a text field, unless an option names it, the text has a line for each
+    other field. ``default_key`` is the key of an object without a key.
     """
     if options.key is not None and options.key not in fields:
-        names = ", ".join(islice(fields, _MAX_LISTED_FIELDS))
-        raise BadLineError(f"has no field {options.key!r}; the option key must name one of: {names}")
+        names = ", ".join(name[:_NUM_SHOWN_CHARACTERS] for name in islice(fields, _MAX_LISTED_FIELDS))
+        remedy = f"the option key must name one of: {names}" if names else "the object is empty"
+        raise BadLineError(f"has no field {options.key!r}; {remedy}")
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)
     text_field, text = take_field(fields, options.text, _TEXT_FIELDS)
