@@ -431,7 +431,10 @@ def _describe_expected_number(value: Any) -> str | None:
         return "a number"
     if isinstance(value, int) and not is_representable(value):
         return f"a number of at most {MAX_DIGITS} digits"
-    return "a number" if math.isnan(value) else None
+    try:
+        return "a number" if math.isnan(value) else None
+    except OverflowError:  # a fraction that cannot become a float
+        return f"a number of at most {MAX_DIGITS} digits"
 
 
 def _describe_expected_boolean(value: Any) -> str | None:

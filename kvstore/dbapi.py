@@ -195,7 +195,7 @@ def connect(
                 check_lock_timeout(timeout)
             session = store.session()
             if timeout is not None:
-                session._session.lock_timeout = timeout
+                session._session.lock_timeout = float(timeout)
             return StoreConnection(session, autocommit=autocommit)
         if timeout is not None:
             options["lock_timeout"] = timeout

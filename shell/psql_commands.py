@@ -51,22 +51,19 @@ _REPLACEMENTS = {
     "watch": ".watch SECONDS repeats the last statement",
 }
 
-#: The equivalent of commands of sqlite3 and duckdb that the shell does not have, by their names.
+#: The equivalent of common commands of sqlite3 that the shell does not have, by their names.
 _SQLITE_REPLACEMENTS = {
     "backup": "BACKUP TO 'FOLDER'; copies the store",
     "databases": ".show shows the store",
     "echo": ".print prints text",
     "eqp": "EXPLAIN shows the steps of a statement",
-    "header": _MODE,
-    "headers": _MODE,
     "indexes": "SHOW INDEXES; lists the indexes",
-    "nullvalue": _MODE,
+    "indices": "SHOW INDEXES; lists the indexes",
     "restore": ".open FOLDER opens a backup",
     "separator": _MODE,
     "shell": "Ctrl-Z suspends the shell",
     "stats": "SHOW STATS; lists counts and sizes",
     "system": "Ctrl-Z suspends the shell",
-    "width": _MODE,
 }
 
 

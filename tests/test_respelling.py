@@ -104,6 +104,7 @@ COMPOUNDS = [
     ("Die Beitrittserklärung ist neu.", "Was kostet der Beitritt?", None),
     # Known words stay, and so do words without a known last part, names and parts of words.
     ("Der Büchereiausweis ist ein Ausweis.", "Was kostet ein Büchereiausweis?", "Was kostet ein Büchereiausweis?"),
+    ("Die Seite zeigt den Start.", "Was zeigt die Startseite?", "Was zeigt die Start-Seite?"),
     ("Die Bücherei ist neu.", "Was kostet ein Büchereiausweis?", "Was kostet ein Büchereiausweis?"),
     ("Das ist derzeit für Mitglieder.", "Wo ist die Mitgliederzeitung?", None),
     ("Die Ordnung und die Rung.", "Wo ist die Versicherung der Hausordnung-Nord?", None),

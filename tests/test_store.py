@@ -293,7 +293,8 @@ def test_a_named_pipe_in_place_of_a_file_of_the_store_is_not_waited_for(tmp_path
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
     if name in ("data.mdb", "lock.mdb"):
-        with pytest.raises(errors.NotAStoreError, match=f"{name}: not a regular file"):
+        remedy = "not a regular file, so this is not a store" if name == "data.mdb" else "not a regular file; remove it"
+        with pytest.raises(errors.KvstoreError, match=f"{name}: {remedy}"):
             kvstore.open(tmp_path / "store")
         return
     with kvstore.open(tmp_path / "store") as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import inspect
 import math
 import pickle
@@ -301,6 +302,21 @@ def test_a_timeout_is_any_real_number(store: kvstore.Store) -> None:
     for timeout in (np.float32(0.5), np.int64(1), Fraction(1, 2)):
         store.transaction(timeout=timeout).rollback()
         assert store.query("SELECT 1", timeout=timeout).fetchall() == [(1,)]
+    for call in (store.transaction, lambda timeout: store.query("SELECT 1", timeout=timeout)):
+        with pytest.raises(errors.ArgumentError, match="timeout must be a number of at most 308 digits"):
+            call(timeout=Fraction(10**400))
+
+
+def test_a_timeout_of_any_type_ends_the_wait_for_another_process(store: kvstore.Store) -> None:
+    with (store.path / "writer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for timeout in (np.float32(0.0625), np.float16(0.0625), Fraction(1, 16)):
+            with pytest.raises(errors.LockTimeoutError, match=r"within 0\.0625"):
+                store.transaction(timeout=timeout)
+            connection = kvstore.dbapi.connect(store, timeout=timeout, autocommit=True)
+            with pytest.raises(kvstore.dbapi.OperationalError, match=r"within 0\.0625"):
+                connection.execute("DELETE DOCUMENT 'a'")
+            connection.close()
 
 
 def test_a_pickled_store_is_refused_with_the_remedy(store: kvstore.Store) -> None:

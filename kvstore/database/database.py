@@ -385,7 +385,7 @@ class Database(Handle):
         """
         if not self.readonly:
             self._session.environment.require_open()
-            self._session.store.flush(self._session.lock_timeout if timeout is None else timeout)
+            self._session.store.flush(self._session.lock_timeout if timeout is None else float(timeout))
 
     # Indexes
 

@@ -213,7 +213,8 @@ class Handle(ClosedOnExit, Queryable):
         self._require_writable()
         if models:
             self._session.store.load_models()
-        transaction = transaction_class(self._session, self._session.lock_timeout if timeout is None else timeout)
+        timeout = self._session.lock_timeout if timeout is None else float(timeout)
+        transaction = transaction_class(self._session, timeout)
         self._last_transaction = weakref.ref(transaction)
         if self._is_closing:
             transaction.rollback()

@@ -40,7 +40,7 @@ class Session:
         """Begin a session with these settings (None: the defaults) and this lock timeout (None: the store's)."""
         self.store = store
         #: The maximum time in seconds that changes of this session wait for another writer.
-        self.lock_timeout = store.environment.lock_timeout if lock_timeout is None else lock_timeout
+        self.lock_timeout = store.environment.lock_timeout if lock_timeout is None else float(lock_timeout)
         self.readonly = readonly
         self.settings = settings or SessionSettings()
         #: The names of the last LOOKUP, which EXPAND without an entity expands.

@@ -21,6 +21,7 @@ from ..text.patterns import compile_lazily
 from ..text.words import get_function_words
 from .lexical_search import count_chunks_with_words, list_stems
 
+_FEMININE_ENDINGS = ("in", "innen")
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
 #: The linking elements: letters that can join the parts of a compound; the empty string if nothing does.
 _LINKS = ("", "s", "es", "n", "en", "er", "e")
@@ -112,8 +113,8 @@ def divide_compound(
 
 
 def _is_ending(head: str, stem: Callable[[str], str]) -> bool:
-    """True if the stem of a head is a function word, such as *ist* for the end of *Bürgermeisterin*."""
-    return stem(fold_text(head)) in get_function_words("german")
+    """True if a head is a feminine ending after another word: *isterin*, whose stem is *ist*, in *Bürgermeisterin*."""
+    return head.endswith(_FEMININE_ENDINGS) and stem(fold_text(head)) in get_function_words("german")
 
 
 def _find_longer_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:

@@ -107,6 +107,7 @@ class Environment(ClosedOnExit, OpenFile):
         compacting this store), InputError.
         """
         check_options(durability, map_size, max_bytes, lock_timeout)
+        lock_timeout = float(lock_timeout)  # numpy's numbers cannot be added to clocks
         with translate_system_errors(str(path)):
             directory = Path(path)
             create = create and not readonly

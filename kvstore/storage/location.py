@@ -42,8 +42,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing, or if the
     directory or its data file is a symbolic link to a missing file. Raises NotAStoreError if there is something else,
     such as a named pipe, and CorruptionError if the data file is shorter than its meta pages. Raises InputError if the
-    data file or directory may not be read, if ``path`` is ``:memory:``, and the errors of :func:`require_utf8_path` and
-    :func:`require_accessible`.
+    data file or directory may not be read, if ``path`` is ``:memory:``, or if LMDB's file of readers is not a regular
+    file, and the errors of :func:`require_utf8_path` and :func:`require_accessible`.
     """
     require_utf8_path(path)
     require_accessible(path / DATA_FILE)
@@ -65,9 +65,12 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         return True
     if not path.is_dir():
         raise NotAStoreError(f"{path}: this is a file, but a store is a directory; choose another path")
-    for special_path in (path / DATA_FILE, path / READERS_FILE):
-        if special_path.exists() and not special_path.is_file():
-            raise NotAStoreError(f"{special_path}: not a regular file, so this is not a store; choose another path")
+    data_file = path / DATA_FILE
+    if data_file.exists() and not data_file.is_file():
+        raise NotAStoreError(f"{data_file}: not a regular file, so this is not a store; choose another path")
+    readers_file = data_file.resolve().with_name(READERS_FILE)  # the data file can be a symbolic link
+    if readers_file.exists() and not readers_file.is_file():
+        raise InputError(f"{readers_file}: not a regular file; remove it, and kvstore creates the file that it needs")
     foreign_names = [] if (path / DATA_FILE).is_file() else _list_foreign_names(path)
     if (path / DATA_FILE).is_file():  # another process may have created it while the names were listed
         # Check before anything is opened: kvstore must not create files in a directory of another application.

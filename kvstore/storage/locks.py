@@ -218,9 +218,8 @@ class WriterLock:
         """
         while True:
             deadline = time.monotonic() + timeout
-            wait_seconds = min(max(float(timeout), 0.0), threading.TIMEOUT_MAX)  # the lock accepts no number of numpy
             # ``map`` calls the lock and appends the outcome in one step, which no interruption can divide.
-            attempts.extend(map(self._thread_lock.acquire, (True,), (wait_seconds,)))
+            attempts.extend(map(self._thread_lock.acquire, (True,), (min(max(timeout, 0.0), threading.TIMEOUT_MAX),)))
             # Without a holder, a thread is about to release the lock, or has just acquired it.
             if not attempts[-1] and self._holder is None:
                 attempts.extend(map(self._thread_lock.acquire, (True,), (_HANDOVER_SECONDS,)))
