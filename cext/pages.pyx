@@ -77,12 +77,11 @@ cdef inline int _count_nodes(const uint8_t* page) noexcept:
     return (_read_u16(page + _PAGE_LOWER) - _HEADER_SIZE) >> 1
 
 
-cdef inline int _compare(
-    const uint8_t* first, Py_ssize_t first_size, const uint8_t* second, Py_ssize_t second_size
-) noexcept:
-    """Compare two keys as LMDB sorts them: negative, 0 or positive."""
-    cdef int order = memcmp(first, second, min(first_size, second_size))
-    return order if order else (first_size > second_size) - (first_size < second_size)
+cdef inline int _compare_to_node(const uint8_t* key, Py_ssize_t size, const uint8_t* node) noexcept:
+    """Compare a key with the key of a node, as LMDB sorts them: negative, 0 or positive."""
+    cdef Py_ssize_t node_size = _read_u16(node + _NODE_KEY_SIZE)
+    cdef int order = memcmp(key, node + _NODE_HEADER_SIZE, min(size, node_size))
+    return order if order else (size > node_size) - (size < node_size)
 
 
 def get_address(const uint8_t[::1] value not None):
@@ -219,15 +218,41 @@ cdef class Pages:
         while low < high:
             middle = (low + high) >> 1
             node = self._get_node(page, middle)
-            order = _compare(node + _NODE_HEADER_SIZE, _read_u16(node + _NODE_KEY_SIZE), key, size)
+            order = _compare_to_node(key, size, node)
             if order == 0:
                 exact[0] = True
                 return middle
-            if order < 0:
+            if order > 0:
                 low = middle + 1
             else:
                 high = middle
         return low - 1 if branch else low
+
+    cdef const uint8_t* _find_stop(
+        self, const uint8_t* page, int index, bint exact, const uint8_t* stop
+    ) except? NULL:
+        """Return the node whose key is the lowest that ends the range of keys that lead to the child at ``index``.
+
+        :meth:`_search` found ``index``, and ``exact``, for the first key of the range. ``stop`` is the result for the
+        pages above (NULL: no end), and is returned if its key is lower. The keys that the search compared are compared
+        here again, and no others, so a search for any key of the range takes the same steps, even in a damaged page.
+        """
+        cdef int low = 1, high = _count_nodes(page), middle
+        cdef const uint8_t* node
+        if exact:  # for a greater key, the search compares other nodes
+            return self._get_node(page, index)
+        while low < high:
+            middle = (low + high) >> 1
+            if middle <= index:
+                low = middle + 1
+                continue
+            high = middle
+            node = self._get_node(page, middle)
+            if stop == NULL or _compare_to_node(
+                node + _NODE_HEADER_SIZE, _read_u16(node + _NODE_KEY_SIZE), stop
+            ) < 0:
+                stop = node
+        return stop
 
     cdef uint64_t _get_child(self, const uint8_t* page, int index) except 0:
         """Return the number of the page that a node of a branch page leads to."""
@@ -262,20 +287,36 @@ cdef class Tree:
             "entries": self.entries,
         }
 
-    cdef const uint8_t* _find_leaf(self, const uint8_t* key, Py_ssize_t size, int* index) except? NULL:
-        """Return the leaf that can contain a key, and set ``index`` to the key's node or -1; NULL in an empty tree."""
-        cdef int level
+    cdef const uint8_t* _descend(self, const uint8_t* key, Py_ssize_t size, const uint8_t** stop) except? NULL:
+        """Return the leaf that can contain a key; NULL in an empty tree.
+
+        Unless ``stop`` is NULL, sets it to a node of a branch page, or to NULL: every key from this one up to the key
+        of that node, exclusive, leads to the leaf on the same path. If the node is NULL, every greater key does.
+        """
+        cdef int level, index
         cdef bint exact = False
         cdef uint64_t number = self._root
         cdef const uint8_t* page
         if not self._pages._is_open:
             raise PageError("the transaction is closed")
+        if stop != NULL:
+            stop[0] = NULL
         if number == _NO_PAGE:
             return NULL
         for level in range(1, self._depth):
             page = self._pages._get_page(number, _BRANCH)
-            number = self._pages._get_child(page, self._pages._search(page, key, size, True, &exact))
-        page = self._pages._get_page(number, _LEAF)
+            index = self._pages._search(page, key, size, True, &exact)
+            if stop != NULL:
+                stop[0] = self._pages._find_stop(page, index, exact, stop[0])
+            number = self._pages._get_child(page, index)
+        return self._pages._get_page(number, _LEAF)
+
+    cdef const uint8_t* _find_leaf(self, const uint8_t* key, Py_ssize_t size, int* index) except? NULL:
+        """Return the leaf that can contain a key, and set ``index`` to the key's node or -1; NULL in an empty tree."""
+        cdef bint exact = False
+        cdef const uint8_t* page = self._descend(key, size, NULL)
+        if page == NULL:
+            return NULL
         index[0] = self._pages._search(page, key, size, False, &exact)
         if not exact:
             index[0] = -1
@@ -334,13 +375,22 @@ cdef class Tree:
         PageError for a damaged page; a missing key is not an error.
         """
         cdef const uint8_t* page = NULL
-        cdef const uint8_t* last_page
+        cdef const uint8_t* stop = NULL
+        cdef const uint8_t* key_bytes
+        cdef Py_ssize_t size, value_size = 0
+        cdef int index
+        cdef bint exact = False
         cdef bytes key, last_key = b""
         for key in keys:
-            last_page = page
-            page = self._verify_value(key, page if key >= last_key else NULL)
-            if siblings and page != last_page:
-                self._verify_siblings(key)
+            key_bytes, size = <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)
+            if page == NULL or key < last_key or (stop != NULL and _compare_to_node(key_bytes, size, stop) >= 0):
+                page = self._descend(key_bytes, size, &stop)
+                if siblings:
+                    self._verify_siblings(key)
+            if page != NULL:
+                index = self._pages._search(page, key_bytes, size, False, &exact)
+                if exact:
+                    self._pages._get_value(page, index, self._pages._get_node(page, index), &value_size)
             last_key = key
 
     cdef int _verify_siblings(self, bytes key) except -1:
@@ -359,30 +409,6 @@ cdef class Tree:
                     self._verify_down_to_leaf(self._pages._get_child(page, index + step), level + 1)
             number = self._pages._get_child(page, index)
         return 0
-
-    cdef const uint8_t* _verify_value(self, bytes key, const uint8_t* page) except? NULL:
-        """Verify the pages that lead to a key, and its value; return its leaf, or NULL in an empty tree.
-
-        ``page`` is the leaf of an earlier key that is not greater, or NULL. It is used again if it can contain the key.
-        """
-        cdef const uint8_t* key_bytes = <const uint8_t*> PyBytes_AS_STRING(key)
-        cdef const uint8_t* last
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(key)
-        cdef int index = -1
-        cdef bint exact = False
-        if page != NULL:
-            last = self._pages._get_node(page, _count_nodes(page) - 1)
-            if _compare(key_bytes, size, last + _NODE_HEADER_SIZE, _read_u16(last + _NODE_KEY_SIZE)) > 0:
-                page = NULL
-        if page == NULL:
-            page = self._find_leaf(key_bytes, size, &index)
-        else:
-            index = self._pages._search(page, key_bytes, size, False, &exact)
-            if not exact:
-                index = -1
-        if page != NULL and index >= 0:
-            self._pages._get_value(page, index, self._pages._get_node(page, index), &size)
-        return page
 
     cdef int _verify_down_to_leaf(self, uint64_t number, int level) except -1:
         """Verify a page of a level and the pages from it down to its first leaf."""

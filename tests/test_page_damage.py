@@ -22,6 +22,7 @@ import pytest
 import kvstore
 from kvstore.errors import CorruptionError, KvstoreError, TransactionError
 from kvstore.sql.table_catalog import get_sql_tables
+from kvstore.storage.mapped_pages import VerifiedTransaction
 from kvstore_cext.pages import PageError, Pages
 
 PAGE = mmap.PAGESIZE
@@ -290,6 +291,54 @@ def test_a_repair_of_damaged_pages_waits_for_no_other_process(
     assert (copy / "data.mdb").read_bytes()[: 2 * PAGE] == bytes(content[: 2 * PAGE])
     with kvstore.open(copy, embedder="hashing:32") as store:
         assert store.repair().remaining == []
+
+
+def _list_nodes(content: np.ndarray, page: int, flags: int) -> tuple[list[bytes], list[int]]:
+    """Return the keys of a page's nodes and the offsets of these keys in the file; none unless it has the flags."""
+    fields = content[page * PAGE : (page + 1) * PAGE].view(np.uint16)
+    if fields[5] != flags:
+        return [], []
+    offsets = [page * PAGE + int(offset) + 8 for offset in fields[8 : fields[6] // 2]]
+    sizes = [int(content[offset - 2 : offset].view(np.uint16)[0]) for offset in offsets]
+    return [content[offset : offset + size].tobytes() for offset, size in zip(offsets, sizes, strict=True)], offsets
+
+
+@pytest.mark.parametrize("operation", ["get_many", "put_many", "delete_many"])
+def test_damage_to_a_key_hides_no_damaged_page_from_a_batch(tmp_path: Path, operation: str) -> None:
+    """A batch must verify the same pages as a call for each of its keys, even if keys on the way are wrong."""
+    with lmdb.open(str(tmp_path), max_dbs=1, map_size=1 << 26, lib_version=0) as environment:
+        handle = environment.open_db(b"t")
+        with environment.begin(write=True) as transaction:
+            for number in range(4000):
+                transaction.put(b"%06d" % number, b"v" * 40, db=handle)
+        change = environment.info()["last_txnid"]
+        content = np.frombuffer((tmp_path / "data.mdb").read_bytes(), np.uint8)
+        leaves = sorted(
+            (keys[0], page, offsets[-1], keys)
+            for page in range(2, len(content) // PAGE)
+            for keys, offsets in [_list_nodes(content, page, 2)]
+            if keys and len(keys[0]) == 6
+        )
+        branches = [_list_nodes(content, page, 1) for page in range(2, len(content) // PAGE)]
+        separators = next(offsets for keys, offsets in branches if len(keys) > 30)
+        _, lost_page, _, lost_keys = leaves[7]
+        keys = [leaves[0][3][0], leaves[0][3][1], *lost_keys[3:5]]
+        for damaged_offsets in ([leaves[0][2]], separators[1:2], [leaves[0][2], *separators[1:4]]):
+            damaged = content.copy()
+            damaged[lost_page * PAGE : (lost_page + 1) * PAGE] = 0
+            damaged[damaged_offsets] = 0xFF
+            with environment.begin(write=True, buffers=True) as transaction:
+                pages = Pages(damaged.ctypes.data, PAGE, change)
+                verified = VerifiedTransaction(transaction, pages, {"t": handle}, transaction.id())
+                table = verified.find_table("t")
+                assert table is not None
+                assert table.tree is not None
+                table.is_changed = True
+                arguments = [(key, b"new") for key in keys] if operation == "put_many" else keys
+                with pytest.raises(PageError, match=f"page {lost_page} is overwritten"):
+                    table.tree.verify_paths([lost_keys[3]])
+                with pytest.raises(PageError, match=f"page {lost_page} is overwritten"):
+                    getattr(verified, operation)(arguments, table=table)
 
 
 @pytest.mark.slow
