@@ -12,7 +12,7 @@ from libcpp.vector cimport vector
 
 cdef extern from "Python.h":
     # Unlike text[i], it is inlined.
-    Py_UCS4 char_at "PyUnicode_READ_CHAR"(str text, Py_ssize_t position) noexcept
+    Py_UCS4 read_character "PyUnicode_READ_CHAR"(str text, Py_ssize_t position) noexcept
 
 cdef enum:
     MAX_TOKEN_CHARACTERS = 64  # a longer word is several tokens
@@ -67,11 +67,11 @@ def count_tokens(str text) -> int:
     cdef Py_ssize_t size = len(text), position = 0, start, count = 0
     while position < size:
         start = position
-        while position < size and _is_spaced(char_at(text, position)):
+        while position < size and _is_spaced(read_character(text, position)):
             position += 1
         count += (position - start + MAX_TOKEN_CHARACTERS - 1) // MAX_TOKEN_CHARACTERS
         if position == start:
-            count += not char_at(text, position).isspace()
+            count += not read_character(text, position).isspace()
             position += 1
     return count
 
@@ -85,12 +85,12 @@ def find_words(str text not None, Py_ssize_t min_length=1) -> list:
     words = []
     while position < size:
         start = position
-        while position < size and _is_spaced(char_at(text, position)):
+        while position < size and _is_spaced(read_character(text, position)):
             position += 1
         if position > start and position - start >= min_length:
             words.append(text[start:position])
         if position < size:
-            if _is_unspaced(char_at(text, position)) and _is_word_character(char_at(text, position)):
+            if _is_unspaced(read_character(text, position)) and _is_word_character(read_character(text, position)):
                 words.append(text[position:position + 1])
             position += 1
     return words
@@ -107,17 +107,17 @@ def find_term_words(str text not None) -> list:
     words = []
     while position < size:
         start = position
-        while position < size and _is_spaced(char_at(text, position)):
+        while position < size and _is_spaced(read_character(text, position)):
             position += 1
         if position > start:
             words.append(text[start:position])
             is_paired = False
         if position < size:
-            if not _is_word_character(char_at(text, position)):
+            if not _is_word_character(read_character(text, position)):
                 is_paired = False
             elif (
-                position + 1 < size and _is_word_character(char_at(text, position + 1))
-                and _is_unspaced(char_at(text, position + 1))
+                position + 1 < size and _is_word_character(read_character(text, position + 1))
+                and _is_unspaced(read_character(text, position + 1))
             ):
                 words.append(text[position:position + 2])
                 is_paired = True
@@ -179,22 +179,25 @@ cdef class WordSet:
         return False
 
 
-def count_members(str text not None, WordSet first not None, WordSet second not None) -> tuple[int, int]:
-    """Return the numbers of words of a text that are in each set; the words are those of :func:`find_words`."""
+def count_members(str text not None, WordSet first_set not None, WordSet second_set not None) -> tuple[int, int]:
+    """Return the numbers of words of a text that are in each set; the words are those of :func:`find_words`.
+
+    No set may contain a single character that is not a word, such as ``-``: it would be counted like a word.
+    """
     cdef Py_ssize_t size = len(text), position = 0, start, num_in_first = 0, num_in_second = 0
-    cdef Py_ssize_t longest = max(first._longest, second._longest)
+    cdef Py_ssize_t longest = max(first_set._longest, second_set._longest)
     cdef uint64_t hash
     while position < size:
         start = position
-        while position < size and _is_spaced(char_at(text, position)):
+        while position < size and _is_spaced(read_character(text, position)):
             position += 1
-        position += position == start  # no word of a set is a character of writing without spaces
+        position += position == start  # a character of writing without spaces is a word by itself
         if position - start <= longest:
             hash = _hash_word(text, start, position)
-            if first._contains(hash):
-                num_in_first += text[start:position] in first._words
-            if second._contains(hash):
-                num_in_second += text[start:position] in second._words
+            if first_set._contains(hash):
+                num_in_first += text[start:position] in first_set._words
+            if second_set._contains(hash):
+                num_in_second += text[start:position] in second_set._words
     return num_in_first, num_in_second
 
 
@@ -207,7 +210,7 @@ cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noex
     """Return the hash of the part of a text from ``start`` to ``end``, never 0."""
     cdef uint64_t hash = EMPTY_HASH
     for position in range(start, end):
-        hash = _extend_hash(hash, char_at(text, position))
+        hash = _extend_hash(hash, read_character(text, position))
     return (hash ^ hash >> 32) | 1
 
 
@@ -235,7 +238,7 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
         word.start, word.hash = position, EMPTY_HASH
         word.has_underscore = word.is_technical = False
         while position < size:
-            c = char_at(text, position)
+            c = read_character(text, position)
             if not _is_word_character(c):
                 break
             if _is_unspaced(c):
@@ -255,11 +258,11 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
             last_end = max(last_end, stop)
         _count_word(text, word, words, slots)
         if (
-            position < size and word.end == word.start + 1 and _is_unspaced(char_at(text, position))
-            and _is_word_character(char_at(text, position)) and _is_unspaced(char_at(text, word.start))
+            position < size and word.end == word.start + 1 and _is_unspaced(read_character(text, position))
+            and _is_word_character(read_character(text, position)) and _is_unspaced(read_character(text, word.start))
         ):
             word.end += 1
-            word.hash = _extend_hash(word.hash, char_at(text, position))
+            word.hash = _extend_hash(word.hash, read_character(text, position))
             _count_word(text, word, words, slots)
     counts = {}
     for word in words:
@@ -290,15 +293,15 @@ cdef inline Py_ssize_t _count_technical_token(
     cdef bint is_marked = token_start < start
     cdef Py_UCS4 c
     while True:
-        while end < len(text) and _is_word_character(char_at(text, end)):
+        while end < len(text) and _is_word_character(read_character(text, end)):
             end += 1
         if end >= len(text):
             break
-        c = char_at(text, end)
+        c = read_character(text, end)
         if c not in u"-./\\@:":
             break
         next_end = end + 2 if c == u":" and _has_character(text, end + 1, u":") else end + 1
-        if next_end >= len(text) or not _is_word_character(char_at(text, next_end)):
+        if next_end >= len(text) or not _is_word_character(read_character(text, next_end)):
             break
         is_marked |= c != u"-"
         end = next_end
@@ -318,23 +321,26 @@ cdef inline Py_ssize_t _find_prefix_start(str text, Py_ssize_t start) noexcept:
     ``(?<![\\w-])--?(?=[^\\W\\d])|(?<!\\w)[$@#%\\\\](?=\\w)|(?<![\\w/.~])(?:~|\\.{1,2})?/(?=\\w)``.
     """
     cdef Py_ssize_t position
-    cdef Py_UCS4 c = char_at(text, start - 1) if start > 0 else u" "
+    cdef Py_UCS4 c = read_character(text, start - 1) if start > 0 else u" "
     if c == u"-":
-        position = start - 2 if start > 1 and char_at(text, start - 2) == u"-" else start - 1
-        if char_at(text, start).isdecimal() or (
-            position > 0 and (char_at(text, position - 1) == u"-" or _is_word_character(char_at(text, position - 1)))
+        position = start - 2 if start > 1 and read_character(text, start - 2) == u"-" else start - 1
+        if read_character(text, start).isdecimal() or (
+            position > 0
+            and (read_character(text, position - 1) == u"-" or _is_word_character(read_character(text, position - 1)))
         ):
             return start
         return position
     if c in u"$@#%\\":
-        return start if start > 1 and _is_word_character(char_at(text, start - 2)) else start - 1
+        return start if start > 1 and _is_word_character(read_character(text, start - 2)) else start - 1
     if c == u"/":
         position = start - 1
-        if position > 0 and char_at(text, position - 1) == u"~":
+        if position > 0 and read_character(text, position - 1) == u"~":
             position -= 1
-        elif position > 0 and char_at(text, position - 1) == u".":
-            position -= 2 if position > 1 and char_at(text, position - 2) == u"." else 1
-        if position > 0 and (char_at(text, position - 1) in u"/.~" or _is_word_character(char_at(text, position - 1))):
+        elif position > 0 and read_character(text, position - 1) == u".":
+            position -= 2 if position > 1 and read_character(text, position - 2) == u"." else 1
+        if position > 0 and (
+            read_character(text, position - 1) in u"/.~" or _is_word_character(read_character(text, position - 1))
+        ):
             return start
         return position
     return start
@@ -347,15 +353,16 @@ cdef inline Py_ssize_t _find_suffix_end(str text, Py_ssize_t end) noexcept:
     """
     cdef Py_ssize_t position = end + 1
     if _has_character(text, end, u"("):
-        while position < len(text) and position < end + 3 and _is_word_character(char_at(text, position)):
+        while position < len(text) and position < end + 3 and _is_word_character(read_character(text, position)):
             position += 1
         return position + 1 if _has_character(text, position, u")") else end
     if _has_character(text, end, u"+"):
         if not _has_character(text, position, u"+"):
             return end
-        return end if position + 1 < len(text) and _is_word_character(char_at(text, position + 1)) else position + 1
+        position += 1
+        return end if position < len(text) and _is_word_character(read_character(text, position)) else position
     if _has_character(text, end, u"#"):
-        return end if position < len(text) and _is_word_character(char_at(text, position)) else position
+        return end if position < len(text) and _is_word_character(read_character(text, position)) else position
     return end
 
 
@@ -382,7 +389,7 @@ cdef inline bint _is_same_word(str text, Word word, Word other) noexcept:
     if word.hash != other.hash or word.end - word.start != other.end - other.start:
         return False
     for i in range(word.end - word.start):
-        if char_at(text, word.start + i) != char_at(text, other.start + i):
+        if read_character(text, word.start + i) != read_character(text, other.start + i):
             return False
     return True
 
@@ -410,19 +417,22 @@ def list_name_pieces(str text, set lower, set upper) -> list:
     cdef Py_UCS4 c
     pieces = []
     while position < size:
-        c = char_at(text, position)
+        c = read_character(text, position)
         if c.isspace():
             end = position
-            while end < size and char_at(text, end) == u" ":
+            while end < size and read_character(text, end) == u" ":
                 end += 1
-            if end >= position + MIN_COLUMN_SPACES and position > 0 and not char_at(text, position - 1).isspace():
+            if (
+                end >= position + MIN_COLUMN_SPACES and position > 0
+                and not read_character(text, position - 1).isspace()
+            ):
                 pieces.append(text[position:end])
                 gap_words, is_opened = MAX_GAP_WORDS, False
             position = max(end, position + 1)
             continue
         if c != u"_" and _is_word_character(c):
             end = undotted_end = _find_word_end(text, position)
-            while char_at(text, undotted_end - 1) == u".":
+            while read_character(text, undotted_end - 1) == u".":
                 undotted_end -= 1
             if c.islower():
                 if not _is_in_address(text, position, end):
@@ -443,12 +453,12 @@ def list_name_pieces(str text, set lower, set upper) -> list:
             elif c == u"-":
                 end = _find_option_end(text, position)
                 if (
-                    position > 0 and _is_word_character(char_at(text, position - 1))
-                    and position + 1 < size and char_at(text, position + 1) in u" \n"
+                    position > 0 and _is_word_character(read_character(text, position - 1))
+                    and position + 1 < size and read_character(text, position + 1) in u" \n"
                 ):
                     end = position + 2
             # The pieces in between show whether a word directly follows a slash, an ampersand or a broken word.
-            gap_words = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and char_at(text, end - 1) in u" \n"))
+            gap_words = MAX_GAP_WORDS - (c in u"/&" or (c == u"-" and read_character(text, end - 1) in u" \n"))
             is_opened = (is_opened or (end > position + 1 and c in u"`*")) and c not in u":|(["
             pieces.append(text[position:end])
         position = end
@@ -457,7 +467,7 @@ def list_name_pieces(str text, set lower, set upper) -> list:
 
 cdef inline bint _is_letter(str text, Py_ssize_t position) noexcept:
     """True if the text has a letter at an offset, which may be its end."""
-    cdef Py_UCS4 c = char_at(text, position) if position < len(text) else u" "
+    cdef Py_UCS4 c = read_character(text, position) if position < len(text) else u" "
     if c < 128:
         return u"a" <= c <= u"z" or u"A" <= c <= u"Z"
     return c.isalnum() and not c.isdecimal()
@@ -465,7 +475,7 @@ cdef inline bint _is_letter(str text, Py_ssize_t position) noexcept:
 
 cdef inline bint _has_character(str text, Py_ssize_t position, Py_UCS4 c) noexcept:
     """True if the text has this character at an offset, which may be its end."""
-    return position < len(text) and char_at(text, position) == c
+    return position < len(text) and read_character(text, position) == c
 
 
 cdef Py_ssize_t _find_word_end(str text, Py_ssize_t start) noexcept:
@@ -482,10 +492,10 @@ cdef Py_ssize_t _find_word_end(str text, Py_ssize_t start) noexcept:
         return position
     position = start
     while position < size:
-        c = char_at(text, position)
+        c = read_character(text, position)
         if not (
             _is_word_character(c)
-            or (c in u"-'’&" and position + 1 < size and _is_word_character(char_at(text, position + 1)))
+            or (c in u"-'’&" and position + 1 < size and _is_word_character(read_character(text, position + 1)))
             or (c == u"." and _is_letter(text, position + 1) and _has_character(text, position + 2, u"."))
         ):
             break
@@ -499,12 +509,12 @@ cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noex
     That is a match of ``(?<=[@/\\\\.~])WORD|WORD(?=[@/\\\\])|WORD(?<=\\.)(?=\\w)``.
     """
     cdef Py_UCS4 c
-    if start > 0 and char_at(text, start - 1) in u"@/\\.~":
+    if start > 0 and read_character(text, start - 1) in u"@/\\.~":
         return True
     if end == len(text):
         return False
-    c = char_at(text, end)
-    return c in u"@/\\" or (char_at(text, end - 1) == u"." and _is_word_character(c))
+    c = read_character(text, end)
+    return c in u"@/\\" or (read_character(text, end - 1) == u"." and _is_word_character(c))
 
 
 cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
@@ -513,7 +523,7 @@ cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
     An option is a match of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``.
     """
     cdef Py_ssize_t position = start + 1
-    if start > 0 and not (char_at(text, start - 1).isspace() or char_at(text, start - 1) in u"([|,"):
+    if start > 0 and not (read_character(text, start - 1).isspace() or read_character(text, start - 1) in u"([|,"):
         return start + 1
     position += _has_character(text, position, u"-")
     return _find_word_end(text, position) if _is_letter(text, position) else start + 1
@@ -525,7 +535,10 @@ cdef Py_ssize_t _find_code_end(str text, Py_ssize_t start) noexcept:
     Code has 1 to 100 characters on one line.
     """
     cdef Py_ssize_t position = start + 1
-    while position < len(text) and position <= start + MAX_CODE_CHARACTERS and char_at(text, position) not in u"`\n":
+    while (
+        position < len(text) and position <= start + MAX_CODE_CHARACTERS
+        and read_character(text, position) not in u"`\n"
+    ):
         position += 1
     return position + 1 if position > start + 1 and _has_character(text, position, u"`") else start + 1
 
@@ -536,19 +549,22 @@ cdef Py_ssize_t _find_emphasis_end(str text, Py_ssize_t start) noexcept:
     It is a match of ``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``.
     """
     cdef Py_ssize_t content_start, end, stars_end
-    if start > 0 and (char_at(text, start - 1) == u"*" or _is_word_character(char_at(text, start - 1))):
+    if start > 0 and (read_character(text, start - 1) == u"*" or _is_word_character(read_character(text, start - 1))):
         return start + 1
     content_start = end = _find_stars_end(text, start)
-    while end < len(text) and end <= content_start + MAX_EMPHASIS_CHARACTERS and char_at(text, end) not in u"*\n":
+    while (
+        end < len(text) and end <= content_start + MAX_EMPHASIS_CHARACTERS
+        and read_character(text, end) not in u"*\n"
+    ):
         end += 1
     stars_end = _find_stars_end(text, end)
     if (
         content_start - start > 2
         or not 2 <= end - content_start <= MAX_EMPHASIS_CHARACTERS
-        or char_at(text, content_start).isspace()
-        or char_at(text, end - 1).isspace()
+        or read_character(text, content_start).isspace()
+        or read_character(text, end - 1).isspace()
         or not 1 <= stars_end - end <= 2
-        or (stars_end < len(text) and _is_word_character(char_at(text, stars_end)))
+        or (stars_end < len(text) and _is_word_character(read_character(text, stars_end)))
     ):
         return start + 1
     return stars_end
