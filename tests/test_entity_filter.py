@@ -203,7 +203,7 @@ class FilterMachine(RuleBasedStateMachine):
     @rule(start=STARTS, count=COUNTS, step=STEPS)
     def delete(self, start: int, count: int, step: int) -> None:
         for name in self.select_names(start, count, step):
-            assert self.filter.delete(name) == (self.model.pop(name, None) is not None)
+            assert self.filter.delete_many([name]) == (self.model.pop(name, None) is not None)
 
     @rule(start=STARTS, count=st.integers(1, 60), several=st.integers(1, 90), base=st.integers(0, 300))
     def add(self, start: int, count: int, several: int, base: int) -> None:
@@ -328,7 +328,7 @@ def test_pages_are_created_and_removed_with_ten_thousand_names(env: Environment)
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         for name in names[10:]:
-            assert filter_.delete(name)
+            assert filter_.delete_many([name])
             del model[name]
         assert_filter_matches(filter_, model, names[10:] + absent)
         filter_.flush()
@@ -359,7 +359,7 @@ def test_names_of_one_page_are_separated_by_further_bits(env: Environment, bits:
         if bits == 31:
             assert figures.forks >= 20
         for name in names[20:]:
-            assert filter_.delete(name)
+            assert filter_.delete_many([name])
             del model[name]
         filter_.flush()
         assert list(filter_.check()) == []
@@ -382,8 +382,8 @@ def test_names_whose_stored_bits_are_equal_share_a_slot_and_are_all_found(env: E
             model[name][1].update(range(200))
         assert_filter_matches(filter_, model, [])
         for name in names[1::3]:
-            assert filter_.delete(name)
-            assert not filter_.delete(name)
+            assert filter_.delete_many([name])
+            assert not filter_.delete_many([name])
             del model[name]
         filter_.flush()
         assert list(filter_.check()) == []
@@ -427,7 +427,7 @@ def test_long_lists_change_in_few_blocks(env: Environment) -> None:
         assert np.array_equal(filter_.get_addresses("long"), expected[:5])
         assert view.count(tables.ADDRESS_BLOCKS) == 0
         assert filter_.add_addresses("long", everything) == len(everything) - 4
-        assert filter_.delete("long")
+        assert filter_.delete_many(["long"])
         assert view.count(tables.ADDRESS_BLOCKS) == 0
         filter_.flush()
         assert list(filter_.check()) == []
@@ -559,7 +559,7 @@ def test_a_snapshot_keeps_its_filter_while_others_commit(env: Environment) -> No
         with env.write() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
             for number in range(1500):
-                filter_.delete(f"name {number}")
+                filter_.delete_many([f"name {number}"])
             filter_.insert("new", 5000)
             filter_.flush()
         assert np.count_nonzero(early.find_entities([f"name {number}" for number in range(2000)])) == 2000
@@ -633,7 +633,7 @@ def test_an_invalid_record_is_refused_and_changes_nothing(env: Environment) -> N
         assert filter_.find("x" * 511) is not None
         for absent in ("", "x" * 510, "x" * 512, "\ud800", "there ", "There"):
             assert filter_.find(absent) is None
-            assert not filter_.delete(absent)
+            assert not filter_.delete_many([absent])
             assert filter_.remove_addresses(absent, make_addresses([1])) == 0
         assert filter_.find_entities(["", "\ud800", "x" * 512, "there"]).tolist() == [0, 0, 0, 1]
         for addresses in ([-1], [1.5], [1 << 64], ["a"]):
@@ -650,7 +650,7 @@ def test_a_snapshot_changes_nothing_and_another_seed_is_refused(env: Environment
     def attempts(view: View) -> Iterator[object]:
         filter_ = EntityFilter(view, hash_seed=SEED)
         yield lambda: filter_.insert("new", 2)
-        yield lambda: filter_.delete("there")
+        yield lambda: filter_.delete_many(["there"])
         yield lambda: filter_.add_addresses("there", make_addresses([9]))
         yield lambda: filter_.remove_addresses("there", make_addresses([1]))
         yield lambda: filter_.add_hits({"there": 1})
@@ -734,7 +734,7 @@ def test_a_million_names(env: Environment) -> None:
         with env.write() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
             for name in names[start : start + 249_000]:
-                assert filter_.delete(name)
+                assert filter_.delete_many([name])
             filter_.flush()
             assert list(filter_.check()) == []
     with env.snapshot() as view:

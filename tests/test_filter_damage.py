@@ -40,7 +40,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
         with opened.write() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
             for name in NAMES[200:700]:
-                filter_.delete(name)
+                filter_.delete_many([name])
             filter_.flush()
             assert list(filter_.check()) == []
         yield opened
@@ -63,7 +63,7 @@ def use_filter(view: WriteTransaction) -> list[str]:
 
     def delete() -> None:
         for name in NAMES[:100]:
-            filter_.delete(name)
+            filter_.delete_many([name])
 
     def add() -> None:
         for name in NAMES[100:180]:

@@ -39,7 +39,7 @@ def advance(filter_, step):
     filter_.add_address_lists(names_of(step), [np.arange(n, n + 1 + n % 80, dtype=np.uint64) for n in numbers_of(step)])
     if step > 3:
         for name in names_of(step - 3):
-            assert filter_.delete(name)
+            assert filter_.delete_many([name])
     filter_.remove_addresses("clock", np.array([step - 1], np.uint64))
     filter_.add_addresses("clock", np.array([step], np.uint64))
     filter_.add_hits({"clock": 1})

@@ -107,7 +107,10 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _put(self, document: PendingDocument, *, replace: bool = True) -> bool:
-        """Store a document that is already cut into chunks, as :meth:`_store` does, from outside this class."""
+        """Store a document that is already cut into chunks, as :meth:`_store` does, after checking the owner thread.
+
+        It is not part of the API, because users have no such documents; only kvstore's own modules call it.
+        """
         return self._store(document, replace=replace)
 
     def _store(self, document: PendingDocument, *, replace: bool = True) -> bool:

@@ -1,6 +1,6 @@
 """The pages of the mapped file: LMDB transactions that never read a damaged page, and the release of their memory. The
-*tree* of a table is its B+ tree at the last commit, whose pages are verified by checksum when they are read. LMDB reads
-only tables that the transaction has changed.
+*tree* of a table is its B+ tree at the last commit. When its pages are read, their numbers, kinds and bounds are
+verified, but not the bytes of records. LMDB reads only tables that the transaction has changed.
 
 In: an LMDB transaction and the address of its map. Out: records of the same snapshot, read from pages that are verified
 on the way to them (``cext/pages.pyx``). LMDB itself would follow a damaged page until the process crashes or a stored
@@ -360,7 +360,7 @@ class VerifiedCursor:
                 is_all_verified = safe_key is None
 
     def _verify_pages_near(self, key: bytes, *, forward: bool) -> bytes | None:
-        """Verify the checksums of the page that holds ``key`` and of the next page in the direction of reading.
+        """Verify the page that holds ``key``, and the next page in the direction of reading.
 
         Returns the last key (if ``forward``, else the first) of the page that holds ``key``. From there, a cursor can
         move to the next record without reaching an unverified page. Returns None if there is no next page, or if

@@ -159,7 +159,10 @@ class LmdbView:
         return stored_value if chain == UNCHANGED else resolve_value(table, key, chain, stored_value)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
-        """Return the value of each key, None for a missing key; raise InputError for a key of 0 or over 511 bytes."""
+        """Return the value of each key, None for a missing key.
+
+        A key must have 1 to 511 bytes; unlike :meth:`get`, this method need not raise an error for others.
+        """
         transaction = self._get_transaction()
         self._record_lookups(len(keys))
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES

@@ -312,10 +312,6 @@ class EntityFilter:
             )
         self._index.insert_many(keys, np.ascontiguousarray(numbers, np.uint32))
 
-    def delete(self, key: str) -> bool:
-        """Remove a name with all its addresses; return False if it was absent."""
-        return self.delete_many([key]) > 0
-
     def delete_many(self, keys: Iterable[str]) -> int:
         """Remove names with all their addresses; return how many were present."""
         self._require_writable()

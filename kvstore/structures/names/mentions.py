@@ -135,9 +135,10 @@ class Mentions(ViewReader):
         return occurrences
 
     def collect_addresses(self, chunks: Sequence[int], documents: Iterable[int]) -> dict[int, list[int]]:
-        """Return for each entity its addresses in documents, as :func:`collect_addresses` does.
+        """Return for each entity its addresses in chunks and in the titles and headings of documents.
 
-        ``chunks`` are all chunks of ``documents``. Raises CorruptionError if a row is damaged.
+        They are computed as by :func:`collect_addresses`. A list of addresses is complete only for documents of which
+        all chunks are given. Raises CorruptionError if a row is damaged.
         """
         rows = self._read_rows(tables.MENTIONS, chunks)
         try:
