@@ -188,6 +188,10 @@ def test_offsets_survive_characters_that_grow_or_shrink() -> None:
         ("No mark\n\nnew paragraph", ["No mark", "new paragraph"]),
         ("今日は。明日。", ["今日は。", "明日。"]),
         ('He said "Stop." Then left.', ['He said "Stop."', "Then left."]),
+        ("Done.\n\n*Table 8.2. All lamps*", ["Done.", "*Table 8.2. All lamps*"]),
+        ("Table 8. It is broken.", ["Table 8.", "It is broken."]),
+        ("Table 5? Yes, it is free.", ["Table 5?", "Yes, it is free."]),
+        ("Stay. Table 8.2. It is broken.", ["Stay.", "Table 8.2.", "It is broken."]),
         ("", []),
     ],
 )

@@ -4,9 +4,9 @@ or an *ordinal* (*am 3. Mai*) precedes it. A *label* is a word before the number
 
 In: running text, and its language if it is not English. Out: spans, in order, that cover everything but white space. A
 mark ends a sentence if white space and then anything but a lower-case letter follows. A mark of Chinese or Japanese
-needs no white space after it. A blank line always ends a sentence. The number of an English caption (*Table 2.1.*) is
-part of the sentence after it. In languages other than English, the number of an item, and the number and title of an
-article, are too.
+needs no white space after it. A blank line always ends a sentence. The number of an English caption that begins a line
+(*Table 2.1.*) is part of the sentence after it. In languages other than English, the number of an item, and the number
+and title of an article, are too.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _TITLES = frozenset("mr mrs ms dr prof st jr".split())
 _LABEL_NUMBER_PATTERN = compile_lazily(r"\d{1,3}(?:\.\d{1,3})*[a-z]?|[IVXLC]+")
 #: The maximum number of words of the title of an article, and of characters of its label, number and title.
 _MAX_TITLE_WORDS, _MAX_TITLE_LENGTH = 6, 80
-#: The number of an English caption, which precedes its text: "Example 8.5. A crontab file".
+#: The number of an English caption at the start of a line, which precedes its text: "Example 8.5. A crontab file".
 _CAPTION_NUMBER_PATTERN = compile_lazily(
-    r"[\s*_]*(?:example|figure|listing|table) \d{1,3}(?:[.-]\d{1,3})*", re.IGNORECASE
+    r"(?:^|(?=[^\S\n]*\n))[\s*_]*(?:Example|Figure|Listing|Table) \d{1,3}(?:[.-]\d{1,3})+", re.MULTILINE
 )
 #: A number in digits or Roman numerals at the end of a text.
 _NUMBER_END_PATTERN = compile_lazily(r"(?:\d|\b[IVXLC]+)\s*\Z")
@@ -158,7 +158,8 @@ def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[in
     pattern = _GREEK_SENTENCE_END_PATTERN if language == "greek" else _FOREIGN_SENTENCE_END_PATTERN
     start = 0
     for match in (_SENTENCE_END_PATTERN if is_english else pattern).finditer(text):
-        is_caption_number = is_english and _CAPTION_NUMBER_PATTERN.fullmatch(text, start, match.start()) is not None
+        can_be_caption = is_english and match[0] == "."
+        is_caption_number = can_be_caption and _CAPTION_NUMBER_PATTERN.fullmatch(text, start, match.start()) is not None
         if is_caption_number or not _is_sentence_end(text, match, rules):
             continue
         can_be_title = rules.labels and match[0].startswith(".") and match.start() - start <= _MAX_TITLE_LENGTH
