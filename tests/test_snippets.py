@@ -432,18 +432,18 @@ def test_wrapped_sentences_are_not_entries(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("mark", "text"),
     [
-        "4 Accounts. The surplus is 12,480. It\n  was 9,000 before.\n5 Rents. The board asks for 3 %. Carried.\n",
-        "4. Accounts. The surplus is 12,480. It was 9,000 before.\n\n5. Rents. The board asks for 3 %. Carried.\n",
+        ("", "4 Accounts. The surplus is 12,480. It\n  was 9,000 before.\n5 Rents. The board asks for 3 %. Carried."),
+        (".", "4. Accounts. The surplus is 12,480. It was 9,000 before.\n\n5. Rents. The board asks for 3 %. Carried."),
     ],
 )
-def test_a_title_at_the_start_of_a_numbered_paragraph_labels_its_sentences(text: str) -> None:
+def test_a_title_at_the_start_of_a_numbered_paragraph_labels_its_sentences(mark: str, text: str) -> None:
     assert [snippet.labeled_text for snippet in split_snippets(text, "text", "", False, None)] == [
-        "Accounts: The surplus is 12,480.",
-        "Accounts: It was 9,000 before.",
-        "Rents: The board asks for 3 %.",
-        "Rents: Carried.",
+        f"4{mark} Accounts: The surplus is 12,480.",
+        f"4{mark} Accounts: It was 9,000 before.",
+        f"5{mark} Rents: The board asks for 3 %.",
+        f"5{mark} Rents: Carried.",
     ]
 
 
@@ -453,6 +453,10 @@ def test_a_title_at_the_start_of_a_numbered_paragraph_labels_its_sentences(text:
         "4.2 They are elected. None may serve twice.",
         "1. Open the valve. Wait ten minutes.",
         "4 Children pay half. None may enter.",
+        "24 December. The office closes at noon.\n25 December. It is shut.",
+        "3 Eggs. Beat them with sugar.",
+        "10 Downing Street. The minister lives here.",
+        "1 Mrs. Green lives here.\n2 Mr. Brown lives here.",
     ],
 )
 def test_a_numbered_sentence_is_no_title(text: str) -> None:
@@ -501,6 +505,12 @@ def test_a_heading_of_a_release_has_a_version_and_a_date(heading: str, version: 
 def test_a_long_heading_is_searched_in_linear_time() -> None:
     start = time.process_time()
     assert not list(iter_release_snippets("1.2." * 20_000, PassageBlock("", 0, 0, 0)))
+    assert time.process_time() - start < 1
+
+
+def test_a_long_word_is_searched_in_linear_time() -> None:
+    start = time.process_time()
+    assert not list(split_snippets("a" * 40_000, "text", "", False, None))
     assert time.process_time() - start < 1
 
 

@@ -7,6 +7,7 @@ In: a text. Out: its snippets and the headings between them, in order.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +16,9 @@ from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in, parse_blocks
 from ..text.everyday_words import VERB, get_part_of_speech
+from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily
+from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, WORD_PATTERN
 from .block_kinds import COLUMNS, FIELD_PATTERN, LINE_LIST, RULE_PATTERN, find_block_kind
 from .inline_rendering import render_inline
@@ -35,7 +38,7 @@ _COLUMN_TERM_PATTERN = compile_lazily(r"(?!\d{1,3}[.)] )(?P<term>\S+(?: \S+){0,5
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
 SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。।۔؟！？][\"'”’)\]*`~]*\Z")
 #: The end of a sentence, at the end of a line or after a word in lower case, which is not an abbreviation.
-_SENTENCE_PATTERN = compile_lazily(rf"{SENTENCE_END_PATTERN.pattern}|[^\W\d_A-Z]{{3,}}[.!?] +(?=[^\W_])")
+_SENTENCE_PATTERN = compile_lazily(rf"{SENTENCE_END_PATTERN.pattern}|(?<=[^\W\d_A-Z]{{3}})[.!?] +(?=[^\W_])")
 #: The maximum size of a line that is a term above its definition: in words unless it is an option, and in characters.
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
@@ -43,8 +46,8 @@ _MAX_COLUMN_TERM = 40
 #: A number with a title of a few words, and the start of the sentence after it: "5 Rents. The board …". An article
 #: after the first word shows an imperative. And the function words that a title in English can have.
 _RUN_IN_HEADING_PATTERN = compile_lazily(
-    r"(?:§ ?)?\d{1,3}(?:\.\d{1,3})*[.)]? +(?P<title>[^\W\d_a-z][^\s.!?:;,]*(?! (?:an?|the) )(?: [^\s.!?:;,]+){0,7})"
-    r"\. +(?=[^\W_a-z])"
+    r"(?P<prefix>(?:§ ?)?(?:\d{1,3}\.)*)(?P<number>\d{1,3})[.)]? +"
+    r"(?P<title>[^\W\d_a-z][^\s.!?:;,]*(?! (?:an?|the) )(?: [^\s.!?:;,]+){0,7})\. +(?=[^\W_a-z])"
 )
 _TITLE_WORDS = frozenset("a about against an and at between by for from in of on the to with without".split())
 #: The markers at the start of an item of a list, by kind: bullets, numbers, numbers of clauses, dates, letters, names
@@ -150,8 +153,8 @@ class PlainTextSplitter:
         own_term = self._find_own_term(part, piece)
         label = own_term or (self._term if part.indent > self._term_indent else "")
         run_in_heading = _RUN_IN_HEADING_PATTERN.match(piece)
-        if run_in_heading is not None and self._language in (None, "english") and _is_title(run_in_heading["title"]):
-            own_term, label = "", render_inline(run_in_heading["title"])
+        if run_in_heading is not None and self._is_numbered_title(run_in_heading):
+            own_term, label = "", render_inline(run_in_heading[0].rstrip(". "))
             part_span = part_span._replace(start=part.start + run_in_heading.end())
             piece = part_span.content
         kind = find_block_kind("\n".join(map(str.strip, piece.splitlines()))) if "\n" in piece else None
@@ -174,6 +177,19 @@ class PlainTextSplitter:
             label = field["term"] if field else label  # "Eyes: Rinse. Skin: Wash."
             yield replace(snippet, label="" if field or not snippet.label else label, term=label)
 
+    def _is_numbered_title(self, match: re.Match[str]) -> bool:
+        """True if a number and a few words, before a period, are the title of an item in English.
+
+        The text must have an item with the number before or after it: "3 Eggs." and "10 Downing Street." are no titles.
+        """
+        if self._language not in (None, "english") or not _is_title(match["title"]):
+            return False
+        _, title_end = next(split_sentences(match.string[match.start("title") :]))  # "Mr." does not end a title
+        number = int(match["number"])
+        item = rf"^[ \t]*{re.escape(match['prefix'])}(?:{number - 1}|{number + 1})[.)]? +[^\W\d_a-z]"
+        is_complete = title_end == len(match["title"]) + 1
+        return is_complete and re.search(item, self._text, re.MULTILINE) is not None
+
     def _find_own_term(self, part: _ParagraphPart, text: str) -> str:
         """Return the term at the start of a part of a paragraph; empty if it has none. ``text`` is the part's text.
 
@@ -193,6 +209,8 @@ class PlainTextSplitter:
 def _is_title(text: str) -> bool:
     """True if a few words are a title in English, such as "Opening of the hall", and no sentence: they have no verb."""
     words = text.lower().split()
+    if any(month in words for month in MONTHS):  # "24 December"
+        return False
     has_verb = any(get_part_of_speech(word) == VERB and not word.endswith("ing") for word in words)
     return not has_verb and (FUNCTION_WORDS - _TITLE_WORDS).isdisjoint(words)
 
