@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from itertools import compress, pairwise
 from typing import NamedTuple
 
-from ..text.name_words import MONTHS
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
 from ..text.words import FUNCTION_WORDS, WORD_PATTERN, is_unspaced
@@ -181,14 +180,6 @@ _ONE_PATTERN = compile_lazily(r"\bone ([a-z]+)")
 _MAIL_HEADER_PATTERN = compile_lazily(r"(?m)\b(?:From|To|Cc|Sent|Date): [^\n]*[@\d][^\n]*")
 #: The number of characters of a question that decide its answer type. The end of a longer text asks.
 _MAX_QUESTION_LENGTH = 4000
-#: A date, or a time of day. And a word that makes a date the answer to "how old".
-_DATE_OR_TIME_PATTERN = compile_lazily(
-    r"(?i)(?<![\w.:/-])(?:\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1(?:\d{4}|\d\d)?|\d{1,2}:\d\d(?::\d\d)?"
-    rf"|\d{{1,2}}(?:[.:]\d\d)? ?[ap]\.?m\b"
-    rf"|(?:\d{{1,2}}(?:st|nd|rd|th)? (?:{'|'.join(MONTHS)})|(?:{'|'.join(MONTHS)}) \d{{1,2}})"
-    r"(?:,? \d{4})?)(?![\w:/-])"
-)
-_ORIGIN_PATTERN = compile_lazily(r"(?i)\b(?:born|birth|built|founded|established|opened|year|age|since)\b")
 #: The numbers of characters before and after the name of a person that can have the person's age.
 _MAX_BEFORE_PERSON, _MAX_AFTER_PERSON = 60, 120
 #: A year of birth or, for a building that is named like a person, of construction.
@@ -218,8 +209,6 @@ class AnswerType:
         """
         if self.name == "time":
             return not self._has_new_match(TIME_OR_EVENT_PATTERN, f"{labels} {text}")
-        if self.name == "number" and not ("old" in self.words and _ORIGIN_PATTERN.search(text)):
-            text = _DATE_OR_TIME_PATTERN.sub(" ", text)  # "11:30" is neither an age nor a count
         return self.name in _REQUIRED_FORM_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:

@@ -374,7 +374,7 @@ def _judge_by_reader(logit: float, comparison: _PassageComparison, reader_result
         passage = reader_result.passages[best.position.passage_index]
         is_about_other_thing = (
             is_about_other_thing
-            or lacks_rare_name(passage, terms, comparison.query.state)
+            or lacks_rare_name(passage, terms, comparison.query)
             or is_in_other_section(reader_result, terms)
         )
         nouns = _find_missing_nouns(comparison.query.question, reader_result, terms)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from ..retrieval.evidence import Hit
 from ..retrieval.query import Query
-from ..structures.state import State
 from ..text.name_words import CALENDAR_WORDS
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
@@ -164,7 +163,7 @@ def _is_name_elsewhere(
     )
 
 
-def lacks_rare_name(passage: Passage, question_terms: QuestionTerms, state: State) -> bool:
+def lacks_rare_name(passage: Passage, question_terms: QuestionTerms, query: Query) -> bool:
     """True if the document of a passage has no word of a name in the question, and no words with the initials of "ICU".
 
     The name must be in few other chunks: that of a company is not repeated in each of its documents.
@@ -179,7 +178,8 @@ def lacks_rare_name(passage: Passage, question_terms: QuestionTerms, state: Stat
     }
     if not rare_names:
         return False
-    content = state.documents.read_text(state.documents.get_by_key(passage.document).id).decode()
+    documents = query.state.documents
+    content = documents.read_text(documents.get_by_key(passage.document).id).decode()
     text = fold_text(f"{passage.document} {passage.title or ''} {content}")
 
     def has_initials(name: QuestionName) -> bool:
@@ -187,9 +187,15 @@ def lacks_rare_name(passage: Passage, question_terms: QuestionTerms, state: Stat
         initials = r"\w*[\s-]+".join(map(re.escape, name.words[0]))
         return name.text.isupper() and re.search(rf"\b{initials}", text) is not None
 
-    # "the Haddads" have the surname Haddad.
-    stems = {name: [re.sub(r"(?<=\w{4})s\Z", "", word) for word in words] for name, words in rare_names.items()}
-    return any(not (any(word in text for word in words) or has_initials(name)) for name, words in stems.items())
+    def has_family(name: QuestionName) -> bool:
+        """True if the text has the surname of a family in the question: Haddad for "the Haddads"."""
+        is_family = name.text.endswith("s") and re.search(rf"\bthe {re.escape(name.text)}\b", query.question)
+        return bool(is_family) and re.search(rf"\b{re.escape(name.text[:-1])}\b", content) is not None
+
+    return any(
+        not (any(word in text for word in words) or has_initials(name) or has_family(name))
+        for name, words in rare_names.items()
+    )
 
 
 def is_in_other_section(reader_result: ReaderResult, question_terms: QuestionTerms) -> bool:

@@ -56,12 +56,9 @@ _CAMEL_CASE_PATTERN = compile_lazily(r"(?<=[a-z])(?=[A-Z][a-z]\w{0,60}(?:\.\w{1,
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
-#: A kind of price in a question, other than what a thing costs.
-_PRICE_PATTERN = compile_lazily(
-    r"(?i)\b(?:the|what|which|much|high|our|my) (?:[\w-]+ )?(deposit|fine|penalty|premium|excess|surcharge|rent)s?\b"
-)
-#: A field of a form: its name and its value.
-_FORM_FIELD_PATTERN = compile_lazily(r"[^\W\d_a-z][^\n:.;!?]{0,40}: [^\n;]{1,200}")
+#: A field of a form: its name and its value. And a value that can be the name of a person.
+_FORM_FIELD_PATTERN = compile_lazily(r"(?P<label>[^\W\d_a-z][^\n:.;!?]{0,40}): (?P<value>[^\n;]{1,200})")
+_PERSON_PATTERN = compile_lazily(r"\b(?!St )[^\W\d_a-z][\w.'’-]* [^\W\d_a-z]|\A[^\W\d_a-z][\w.'’-]*(?: \(.*)?\Z")
 #: The status of an appointment that does not take place.
 _CANCELLED_PATTERN = compile_lazily(r"; Status: cancelled\b")
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
@@ -252,16 +249,14 @@ class _CandidateEstimator:
     def lacks_answer_type(self, position: SnippetPosition, *, is_selected: bool = False) -> bool:
         """True if a snippet, with a list or table that it introduces, lacks what the question asks for.
 
-        A table row lacks it if it is about another thing or another kind of price than the question, or if no cell is
-        asked for. A range with the question's quantity (``is_selected``) is always asked for. If the question asks for
-        the address or telephone number of a name, a snippet without any word of the name lacks it.
+        A table row lacks it if it is about another thing than the question, or if no cell is asked for. A range with
+        the question's quantity (``is_selected``) is always asked for. If the question asks for the address or telephone
+        number of a name, a snippet without any word of the name lacks it.
         """
         passage_index, index = position
         passage = self._passages[passage_index]
         snippet = passage.snippets[index]
         if _is_row(snippet) and self._is_about_something_else(passage, index, is_selected=is_selected):
-            return True
-        if _is_row(snippet) and self._has_other_price(passage, index):
             return True
         if self._has_other_number(snippet.labeled_text):
             return True
@@ -275,13 +270,6 @@ class _CandidateEstimator:
             if not any(word in lower_text for word in self._name_words):
                 return True
         return self._answer_type.is_missing_in(text, labels)
-
-    def _has_other_price(self, passage: Passage, index: int) -> bool:
-        """True if the question asks for a deposit, for example, and the row at ``index`` has another amount."""
-        price = _PRICE_PATTERN.search(self._scorer.question) if self._answer_type.name == "money" else None
-        row = passage.snippets[index]
-        words = [passage.document, *passage.list_labels(index), row.labeled_text, row.empty_columns]
-        return price is not None and price[1].lower() not in " ".join(words).lower()
 
     def _has_other_number(self, entry: str) -> bool:
         """True if an entry has a number other than the question's: "Week: 30" for week 31, "5: no route" for code 4."""
@@ -371,16 +359,21 @@ def _find_named_field(snippets: Sequence[Snippet], index: int, names: Iterable[s
     """Return a field with a name of the question, and a period, if it precedes the field at ``index`` in its form.
 
     "Patient: Ann Lee" says whose "Weight: 60 kg" is. Returns an empty string if there is none, if the snippet is not a
-    field, or if it has the name itself. ``names`` has the words of each name.
+    field, or if it has the name itself. The same if the form has several persons, or the same label twice, because the
+    field can be about another person. ``names`` has the words of each name.
     """
-    field = snippets[index]
-    words = set(segment_words(field.labeled_text))
-    for name in names if _FORM_FIELD_PATTERN.fullmatch(field.text) else ():
-        for other in () if name <= words else snippets[:index]:
-            is_in_form = other.section == field.section and _FORM_FIELD_PATTERN.fullmatch(other.text)
-            if is_in_form and name <= set(segment_words(other.text)):
-                return f"{other.text.rstrip('.')}. "
-    return ""
+    if not (names and _FORM_FIELD_PATTERN.fullmatch(snippets[index].text)):
+        return ""
+    section = snippets[index].section
+    matches = (_FORM_FIELD_PATTERN.fullmatch(snippet.text) for snippet in snippets if snippet.section == section)
+    fields = [match for match in matches if match]
+    named_fields = [field[0] for field in fields if _PERSON_PATTERN.search(field["value"])]
+    has_one_person = len(named_fields) == 1 and len({field["label"] for field in fields}) == len(fields)
+    if not has_one_person or named_fields[0] not in [snippet.text for snippet in snippets[:index]]:
+        return ""
+    own_words, words = (set(segment_words(text)) for text in (snippets[index].labeled_text, named_fields[0]))
+    has_name = any(name <= words and not name <= own_words for name in names)
+    return f"{named_fields[0].rstrip('.')}. " if has_name else ""
 
 
 def _find_file_numbers(text: str) -> Set[str]:
