@@ -1829,7 +1829,7 @@ def test_a_short_procedure_is_shown_whole(reader: AnswerReader, tmp_path: Path, 
         assert steps not in store.ask("Who reads the new key of the depot?").text
 
 
-def test_a_field_of_a_form_is_about_the_person_that_the_form_names(reader: AnswerReader, tmp_path: Path) -> None:
+def test_a_date_is_no_age_and_the_votes_of_another_field_are_not_counted(reader: AnswerReader, tmp_path: Path) -> None:
     form = (
         "# Accident report\n\n| | |\n| --- | --- |\n| Injured person | Kofi Lind (visitor) |\n"
         "| Injury | cut on the thumb |\n| Hospital | St Brannock's |\n| Date and time | 22 March 2025, 11.20 am |\n"
@@ -1839,8 +1839,6 @@ def test_a_field_of_a_form_is_about_the_person_that_the_form_names(reader: Answe
         store.put(
             "list.md", "# Crew\n\n- Chair: Ann Voss, 41 votes\n- Members: Bo Lund, Kofi Lind\n", format="markdown"
         )
-        injury, hospital = store.ask("What injury did Kofi Lind have, and in which hospital was he treated?").parts
-        assert injury.citation is not None and hospital.citation is not None
         assert store.ask("How old is Kofi Lind?").abstained  # neither a date nor a time is an age
         assert store.ask("How many votes did Kofi Lind get?").abstained  # they are those of an earlier field
 

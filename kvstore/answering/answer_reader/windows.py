@@ -56,9 +56,6 @@ _CAMEL_CASE_PATTERN = compile_lazily(r"(?<=[a-z])(?=[A-Z][a-z]\w{0,60}(?:\.\w{1,
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
-#: A field of a form: its name and its value. And a value that can be the name of a person.
-_FORM_FIELD_PATTERN = compile_lazily(r"(?P<label>[^\W\d_a-z][^\n:.;!?]{0,40}): (?P<value>[^\n;]{1,200})")
-_PERSON_PATTERN = compile_lazily(r"\b(?!St )[^\W\d_a-z][\w.'’-]* [^\W\d_a-z]|\A[^\W\d_a-z][\w.'’-]*(?: \(.*)?\Z")
 #: The status of an appointment that does not take place.
 _CANCELLED_PATTERN = compile_lazily(r"; Status: cancelled\b")
 #: A question that compares things ("which room is the cheapest"), and not one for a limit ("what is the latest time").
@@ -114,7 +111,7 @@ def select_windows(
         candidates, key=lambda position: (marked_rows.get(position) is None, -scores[position], position)
     ):
         passage_index, index = position
-        text, offset = _build_window_text(passages[passage_index], index, scorer, numbers, estimator.names)
+        text, offset = _build_window_text(passages[passage_index], index, scorer, numbers)
         is_cancelled = "cancel" not in scorer.question.lower() and bool(_CANCELLED_PATTERN.search(text, offset))
         window = Window(position, text, offset, candidates[position], is_ruled_out=is_cancelled)
         marked_row = marked_rows.get(position)
@@ -181,8 +178,7 @@ class _CandidateEstimator:
             for word in segment_words(question[quantity.start : quantity.end])
         }
         identifiers = [set(segment_words(identifier)) for identifier in _IDENTIFIER_PATTERN.findall(question)]
-        #: The words of each name in the question.
-        self.names = names = [set(name.words) for name in find_question_names(question, scorer.language)]
+        names = [set(name.words) for name in find_question_names(question, scorer.language)]
         #: The words of the identifiers or, if there are none, of the names in the question and in a table row of a hit.
         self._row_names = _select_row_names(identifiers, passages) or _select_row_names(names, passages)
         #: The nouns before the numbers of a question, in lower case, and the numbers.
@@ -323,15 +319,12 @@ def _is_row(snippet: Snippet) -> bool:
     return bool(snippet.cell_text) or (snippet.kind == "table" and len(FIELD_PATTERN.findall(snippet.text)) > 1)
 
 
-def _build_window_text(
-    passage: Passage, index: int, scorer: SnippetScorer, numbers: Set[str], names: Iterable[set[str]]
-) -> tuple[str, int]:
+def _build_window_text(passage: Passage, index: int, scorer: SnippetScorer, numbers: Set[str]) -> tuple[str, int]:
     """Return the input of the answer reader for the snippet at ``index``, and the snippet's character offset in it.
 
-    The title, the headings and a sentence that the snippet refers to precede it, and so does another field of its form
-    with one of the ``names`` in the question. A list that it introduces follows. The file name comes first if it has
-    one of the ``numbers`` (dates, versions, "0007") of the question. The sender or date of a mail is rewritten as a
-    sentence. A changelog heading becomes only a sentence with its version and date.
+    The title, the headings and a sentence that the snippet refers to precede it. A list that it introduces follows. The
+    file name comes first if it has one of the ``numbers`` (dates, versions, "0007") of the question. The sender or
+    date of a mail is rewritten as a sentence. A changelog heading becomes only a sentence with its version and date.
     """
     snippets = passage.snippets
     snippet = snippets[index]
@@ -348,32 +341,10 @@ def _build_window_text(
     needs_previous = snippet.refers_back and has_previous(snippets, index)
     if needs_previous and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         text_before += f"{snippets[index - 1].labeled_text} "
-    text_before += _find_named_field(snippets, index, names)
     text = _phrase_mail_field(_render_with_block(snippets, index))
     if snippet.kind == "table":
         text = _CAMEL_CASE_PATTERN.sub(" ", _select_compared_cells(text, scorer.question))
     return text_before + text, len(text_before)
-
-
-def _find_named_field(snippets: Sequence[Snippet], index: int, names: Iterable[set[str]]) -> str:
-    """Return a field with a name of the question, and a period, if it precedes the field at ``index`` in its form.
-
-    "Patient: Ann Lee" says whose "Weight: 60 kg" is. Returns an empty string if there is none, if the snippet is not a
-    field, or if it has the name itself. The same if the form has several persons, or the same label twice, because the
-    field can be about another person. ``names`` has the words of each name.
-    """
-    if not (names and _FORM_FIELD_PATTERN.fullmatch(snippets[index].text)):
-        return ""
-    section = snippets[index].section
-    matches = (_FORM_FIELD_PATTERN.fullmatch(snippet.text) for snippet in snippets if snippet.section == section)
-    fields = [match for match in matches if match]
-    named_fields = [field[0] for field in fields if _PERSON_PATTERN.search(field["value"])]
-    has_one_person = len(named_fields) == 1 and len({field["label"] for field in fields}) == len(fields)
-    if not has_one_person or named_fields[0] not in [snippet.text for snippet in snippets[:index]]:
-        return ""
-    own_words, words = (set(segment_words(text)) for text in (snippets[index].labeled_text, named_fields[0]))
-    has_name = any(name <= words and not name <= own_words for name in names)
-    return f"{named_fields[0].rstrip('.')}. " if has_name else ""
 
 
 def _find_file_numbers(text: str) -> Set[str]:
