@@ -83,9 +83,7 @@ def _is_form(rows: Sequence[Sequence[str]]) -> bool:
     """True if rows of cell texts are a form without a header: pairs of a label and its value.
 
     Either every label ends with a colon, or the labels are distinct and have no digits, and the first row has a value
-    with a digit. Years and texts above numbers are no such values, because they can be names of columns. Instead of the
-    digit, the first row can have a value like "Ada Lund" if the values below differ in kind: some begin with a digit,
-    some with a capital before digits, and some have no digits.
+    with a digit. Years and texts above numbers are no such values, because they can be names of columns.
 
     >>> _is_form([["Boat", "Petrel 22", "Owner", "Ada"], ["Length", "9 m", "Berth", "B 12"]])
     True
@@ -93,8 +91,6 @@ def _is_form(rows: Sequence[Sequence[str]]) -> bool:
     False
     >>> _is_form([["Owner", "Phone 1"], ["Ada", "555-01"], ["Bo", "555-02"]])
     False
-    >>> _is_form([["Name", "Ada Lund"], ["Street", "Quay 12"], ["Born", "3 May 1990"], ["Payer", "Bo Lund"]])
-    True
     """
     pairs = [pair for cells in rows for pair in _pair_cells(cells) if any(pair)]
     labels = [label for label, _ in pairs]
@@ -105,12 +101,6 @@ def _is_form(rows: Sequence[Sequence[str]]) -> bool:
     has_value = any(  # in the first row
         DIGIT_PATTERN.search(_YEAR_PATTERN.sub("", first)) and not _is_above_numbers(first, others)
         for first, *others in zip(*(cells[1::2] for cells in rows), strict=False)
-    )
-    first_value, *values = (value for _, value in pairs)
-    shapes = {(value[:1].isupper(), DIGIT_PATTERN.search(value) is not None) for value in values}
-    has_value |= (
-        any(word[0].isupper() for word in first_value.split()[1:])
-        and {(False, True), (True, True), (True, False)} <= shapes
     )
     return has_value and len(set(labels)) == len(labels) and not any(map(DIGIT_PATTERN.search, labels))
 
