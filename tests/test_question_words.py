@@ -13,7 +13,7 @@ from kvstore.answering.answer_types import detect_answer_type
 from kvstore.answering.question_dates import find_date_words
 from kvstore.retrieval.overview import is_overview_question, parse_summary_request
 from kvstore.text.languages import detect_question_language
-from kvstore.text.question_words import FOLDER, load_question_words
+from kvstore.text.question_words import FOLDER, build_count_pattern, load_question_words
 
 #: A question, its kind, a text that answers it, and one that does not.
 QUESTIONS = {
@@ -956,6 +956,31 @@ def test_a_function_word_of_a_short_question_chooses_no_sentence(store: kvstore.
     store.put("ogród", "Ogród jest duży, jest zielony i jest czynny latem. Tu jest świetlica, a w niej jest kuchnia.")
     store.put("zebranie", "Zebranie otworzył prezes Zbigniew Kaczmarek. Potem skarbniczka podała liczby za cały rok.")
     assert store.ask("Kto jest prezes?").text == "Zebranie otworzył prezes Zbigniew Kaczmarek. [1]"
+
+
+@pytest.mark.parametrize(
+    ("language", "kind", "text", "is_present"),
+    [
+        ("french", "person", "Le roman a été écrit par É. Zola.", True),
+        ("russian", "person", "Директор: М. Иванов", True),
+        ("french", "person", "La classe est au bâtiment C. Elles arrivent.", False),
+        ("french", "person", "A. Sortie au musée", False),
+        ("spanish", "person", "En el aula B. Las clases empiezan.", False),
+        ("german", "money", "Arbeitspreis ct/kWh (brutto): 26.47", True),
+        ("german", "money", "Der Strom kostet 26 ct", True),
+        ("german", "money", "Das CT 3 im Keller", False),
+        ("french", "money", "ct 12 rue de la Gare", False),
+        ("german", "duration", "Tage bis zum Start: 3", False),
+    ],
+)
+def test_an_initial_begins_a_name_and_ct_is_a_unit(language: str, kind: str, text: str, is_present: bool) -> None:
+    words = load_question_words(language)
+    assert words is not None and bool(words.forms[kind].search(text)) is is_present
+
+
+def test_the_field_of_a_noun_counts_unless_it_has_a_time() -> None:
+    texts = "Élèves : 25", "Les élèves arrivent: 8h30.", "Élèves, début: 9 heures", "Élèves: 9 heures"
+    assert [bool(build_count_pattern("élèves").search(text)) for text in texts] == [True, False, False, False]
 
 
 def test_dates_and_amounts_are_not_telephone_numbers() -> None:

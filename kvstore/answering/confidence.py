@@ -42,7 +42,6 @@ from ..text.words import (
     is_unspaced,
     list_content_words,
     list_terms,
-    segment_words,
 )
 from .answer_types import FIXED_FORM_TYPES, AnswerType, detect_answer_type, find_missing_answer_type
 from .confidence_weights import (
@@ -98,11 +97,6 @@ _CODE_LOGIT = 4.0
 #: which its passage must have the name of the question if another passage has it.
 _NAMED_TYPES = FIXED_FORM_TYPES | {"money", "person"}
 _FIRST_PARAGRAPH_TYPES = _NAMED_TYPES | {"time of day"}
-#: The types for which a name that no document has makes an answer impossible in a language other than English.
-_UNKNOWN_NAME_TYPES = _NAMED_TYPES | {"number", "duration", "percentage"}
-#: The types for which the first paragraph must also have a word of the question that is not part of a name. An amount
-#: can be next to a name only, as in a list of prices, and on XQuAD, two of 55 right answers in Russian of another type.
-_SUBJECT_TYPES = FIXED_FORM_TYPES | {"person"}
 
 
 @frozen_dataclass
@@ -329,39 +323,19 @@ def _judge_by_rules(logit: float, comparison: _PassageComparison, scored_passage
             names=comparison.question_terms.names if answer_type.name in _NAMED_TYPES else (),
         )
         or _asks_about_unknown_name(comparison)
-        or (answer_type.name in _SUBJECT_TYPES and _has_only_names(comparison, scored_passages))
     )
     return _Judgment(logit, lacks_answer, is_about_other_thing)
 
 
 def _asks_about_unknown_name(comparison: _PassageComparison) -> bool:
-    """True if a question asks for the price, the number or the person of a thing that no document mentions.
+    """True if a question asks for the price or the person of a thing that no document mentions.
 
     German names do not count, because they can be ordinary nouns.
     """
-    return comparison.answer_type.name in _UNKNOWN_NAME_TYPES and any(
+    return comparison.answer_type.name in _NAMED_TYPES and any(
         name.text in comparison.unknown_names and not (name.can_include_nouns or name.text.isdecimal())
         for name in comparison.missing_names
     )
-
-
-def _has_only_names(comparison: _PassageComparison, scored_passages: ScoredPassages) -> bool:
-    """True if the only terms of a question in the first paragraph are words of its names, but the question has others.
-
-    The paragraph is about the same person or place, but not about what the question asks. German names without a number
-    can be ordinary nouns, and so can the first word of a name that opens a sentence. False for another language.
-    """
-    first_words = segment_words(scored_passages.first_passage_text)
-    if detect_word_language(first_words, comparison.language) != comparison.language:
-        return False
-    stem, names = comparison.question_terms.stem, comparison.question_terms.names
-    words = chain.from_iterable(
-        name.words[int(name.opens_sentence and len(name.words) > 1) :]
-        for name in names
-        if name.number_indexes or not name.can_include_nouns
-    )
-    other_terms = comparison.question_terms.rarities.keys() - set(list_terms(" ".join(words), stem))
-    return bool(other_terms) and other_terms.isdisjoint(list_terms(scored_passages.first_paragraph, stem))
 
 
 def _judge_by_reader(logit: float, comparison: _PassageComparison, reader_result: ReaderResult) -> _Judgment:

@@ -40,6 +40,10 @@ _YEAR_OR_OLDER_PATTERN = compile_lazily(
     r"|\w*قديم\w*|\w*سابق\w*)\b",
     re.IGNORECASE,
 )
+#: A year since which something is so, and which is thus not the year of a version: "since 2023".
+_START_YEAR_PATTERN = compile_lazily(
+    rf"(?i)\b(?:since|seit|ab|depuis|dès|desde|dal|sinds|vanaf|sedan|siden|od|vuodesta|с|з)\s{_YEAR_PATTERN.pattern}"
+)
 
 
 def find_newer_entries(question: str, passages: Sequence[Passage]) -> dict[SnippetPosition, list[SnippetPosition]]:
@@ -106,6 +110,11 @@ def find_newer_versions(question: str, passages: Sequence[Passage]) -> dict[int,
             outdated_passages = years.keys() - set(current_passages)
             newer_versions |= dict.fromkeys(outdated_passages, current_passages)
     return newer_versions
+
+
+def names_version_year(question: str) -> bool:
+    """True if a question has a year that can be that of a version of a document: "in 2023", but not "since 2023"."""
+    return _YEAR_PATTERN.search(_START_YEAR_PATTERN.sub(" ", question)) is not None
 
 
 def _list_version_names(passage: Passage) -> list[str]:

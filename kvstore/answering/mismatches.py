@@ -128,12 +128,12 @@ def _has_other_date(
     """True if ``first_text`` has other weekdays or months than a question, or if a year of the question is missing.
 
     ``language`` is the language of the question. ``texts`` are all passages; the answer begins with the passage
-    ``first_text``. If its ``first_paragraph`` has a year, it must have the year of the question; otherwise, any passage
-    can.
+    ``first_text``. If its ``first_paragraph`` compares several years, one of the two must have the year; otherwise, any
+    passage can.
     """
     dates = find_date_words(question, language)
-    is_dated = bool(find_date_words(first_paragraph, language).years)
-    year_texts = [first_text, first_paragraph] if is_dated else texts
+    compares_years = len(find_date_words(first_paragraph, language).years) > 1
+    year_texts = [first_text, first_paragraph] if compares_years else texts
     if any(not has_year(year, year_texts) for year in dates.years):
         return True
     return bool(dates.weekdays or dates.months) and dates.is_contradicted_by(find_date_words(first_text, language))

@@ -26,10 +26,10 @@ from ..text.question_words import build_count_pattern, build_role_pattern, load_
 from ..text.words import find_reference_numbers, list_terms
 from .answer_types import FOREIGN_FORM_TYPES, AnswerType, detect_answer_type
 from .block_kinds import FIELD_PATTERN
-from .document_versions import find_newer_entries, find_newer_versions
+from .document_versions import find_newer_entries, find_newer_versions, names_version_year
 from .excerpts import SnippetPosition, Stem, get_snippet
 from .passages import Passage
-from .question_dates import YEAR_PATTERN, find_date_words
+from .question_dates import find_date_words
 from .snippets import Snippet, is_unasked_mail_field
 
 #: The maximum number of hits whose snippets are scored.
@@ -301,7 +301,7 @@ class _SnippetFeatures:
         adjacent_terms = set().union(*(self._snippet_terms.get(neighbor, set()) for neighbor in neighbors))
         newer_versions = self._newer_versions.get(passage_index, [])
         newer_terms = chain.from_iterable(map(self._labeled_terms.__getitem__, newer_versions))
-        is_of_other_year = bool(newer_versions) and YEAR_PATTERN.search(self._scorer.question) is not None
+        is_of_other_year = bool(newer_versions) and names_version_year(self._scorer.question)
         newer_entries = self._newer_entries.get(position, [])
         untitled_terms = terms - self._scorer.list_question_terms(passage.title or "")
         features = {

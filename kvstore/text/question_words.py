@@ -35,13 +35,13 @@ _MAIL_PATTERN = r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
 _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
 #: The lower-case letters of Latin, Greek and Cyrillic script, such as *ż* and *ş*.
 _LOWER_CASE = "".join(filter(str.islower, map(chr, range(0x530))))
-#: A capitalized word that does not begin a sentence, and one after the title or the initial of a person: *M. Brunel*.
+#: A capitalized word that does not begin a sentence, and the titles of persons before a period: *M. Brunel*.
 _CAPITAL = rf"(?=[^\W\d_])[^\W\d_{_LOWER_CASE}]"
 _CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w){_CAPITAL}[\w'’.-]*\w"
-_TITLED = rf"(?<!\w)(?-i:[A-Z]|MM|Mmes?|Mlle|Mevr|Mr|Drs?|Dra|Sra?|Sig|Dott|Prof|Ing|Avv)\. {_CAPITAL}[\w'’.-]*\w"
+_TITLES = "MM|Mmes?|Mlle|Mevr|Mr|Drs?|Dra|Sra?|Sig|Dott|Prof|Ing|Avv"
 _CURRENCIES = "[€£¥$₽₺₹₩₴]"
 #: The codes of currencies, in all languages.
-_CURRENCY_CODES = ("chf", "ct", "eur", "gbp", "usd")
+_CURRENCY_CODES = ("chf", "eur", "gbp", "usd")
 #: The start and end of a word. In Indic scripts, vowel signs are part of a word.
 _WORD_START, _WORD_END = r"(?<![\w\u0900-\u0963\u0971-\u0dff])", r"(?![\w\u0900-\u0963\u0971-\u0dff])"
 #: Words between *million* and a currency.
@@ -59,7 +59,9 @@ _WEIGHT_UNITS = (
     r"|كجم|كغ|كيلو|(?:كيلو)?غرام\w*|طن)(?!\w)|公斤|千克|克|吨|噸|キロ(?!メ)|グラム|トン)"
 )
 #: The end of the name of a column or field with its unit, and a number in it: *Dauer (Wochen): 3*.
-_FIELD_END = r"[^:;.\d]{0,16}: ?[^\w:;\s]?\d"
+_FIELD_END = r"[^:;.\d]{0,12}: ?[^\w:;\s]?\d"
+#: A number of cents, and the name of a column with its unit, and a number in it: *26 ct*, *Preis ct/kWh (brutto): 26*.
+_CENTS = rf"\d\s?(?-i:ct)(?!\w)|(?<!\w)(?-i:ct)/kWh{_FIELD_END}"
 #: Hours and dates in digits: 18h, 9h30; 3.5., 3.5.24, 15/10.
 _CLOCK_TIME = r"(?<![\d.,])\d{1,2}(?:[:.]\d\d(?!\d|\s?[%€])|\s?h(?:\d\d)?(?!\w))"
 _DIGITAL_TIME = (
@@ -200,12 +202,13 @@ class QuestionVocabulary(NamedTuple):
 def build_count_pattern(noun: str) -> re.Pattern[str]:
     """Return a pattern for a number in digits, at most one other word, and a form of the noun, or a field of that name.
 
-    >>> texts = "25 jeunes élèves", "Élèves inscrits: 25", "Les élèves ont 25 livres"
+    >>> texts = "25 jeunes élèves", "Élèves : 25", "Les élèves ont 25 livres", "Élèves: 8h30"
     >>> [bool(build_count_pattern("élèves").search(text)) for text in texts]
-    [True, True, False]
+    [True, True, False, False]
     """
     forms = _escape_forms(noun)
-    return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{forms}|(?<!\w){forms}{_FIELD_END}", re.IGNORECASE)
+    field = rf"(?<!\w){forms} ?: ?(?!{_DIGITAL_TIME}|\d?(?:{_NUMBER_WITH_HOUR}))\d"
+    return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{forms}|{field}", re.IGNORECASE)
 
 
 def build_role_pattern(noun: str) -> re.Pattern[str]:
@@ -256,19 +259,20 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     answers = {name: split_phrases(phrases) for name, phrases in data["answers"].items()}
     has_spaces = bool(data["spaced"])
     labels, months = (_build_alternation(answers[name], has_spaces) for name in ("labels", "months"))
+    function_words = FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset())
     return QuestionVocabulary(
         patterns=_build_question_patterns(data, has_spaces, str),  # ``str`` changes no phrase
         patterns_without_accents=(
             _build_question_patterns(data, has_spaces, _fold_words) if _has_accents(data) else None
         ),
-        forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
+        forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"]), function_words),
         label=compile_lazily(rf"(?:{labels}) ?\d[\d.,/-]*|§+ ?\d+", re.IGNORECASE),
         date=compile_lazily(
             rf"(?:(?:\b\d{{1,2}}[.º°]?\s?(?:[-–]\s?|[^\W\d_]{{1,3}}\s))?\b\d{{1,2}}[.º°]?\s(?:de\s)?)?(?:{months})"
             rf"(?:\s\d{{1,2}}(?![\d.,]*\d))?|{_YEAR}|{_DIGITAL_TIME}|{_CODE}",
             re.IGNORECASE,
         ),
-        function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
+        function_words=function_words,
     )
 
 
@@ -425,13 +429,13 @@ def _escape_phrase(phrase: str, has_spaces: bool) -> str:
 
 
 def _build_answer_patterns(
-    answers: Mapping[str, list[str]], has_spaces: bool, capitalizes_names: bool
+    answers: Mapping[str, list[str]], has_spaces: bool, capitalizes_names: bool, function_words: frozenset[str]
 ) -> dict[str, re.Pattern[str]]:
     """Return a pattern for each kind of answer (``time``, ``money``, ...), by kind.
 
     ``answers`` are the phrases that answers in a language contain, by the key in its word file, such as ``months``.
     ``has_spaces`` is True if the language separates words by spaces, and ``capitalizes_names`` if it capitalizes names
-    and no other words inside a sentence.
+    and no other words inside a sentence. ``function_words`` are those of the language.
     """
     # The mark after a long number ends its sentence; after a short one, it can be that of an ordinal.
     number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+(?<!\d\d\d[.,])|{_build_alternation(answers['numbers'], has_spaces)})"
@@ -462,7 +466,7 @@ def _build_answer_patterns(
         "percentage": rf"\d\s?%|{shares}",
         "money": (
             rf"{number}{middle}{gap}?{_CURRENCY_LINK}(?:{currencies})"
-            rf"|{number}\s?{_CURRENCIES}|(?:{_CURRENCIES}|{currencies})(?:\s?\d|{_FIELD_END})"
+            rf"|{_CENTS}|{number}\s?{_CURRENCIES}|(?:{_CURRENCIES}|{currencies})(?:\s?\d|{_FIELD_END})"
             rf"|{_BARE_PRICE}(?!{_AFTER_MEASURE}|{gap}?{units})"
             rf"|{_build_alternation(answers['free'], has_spaces)}"
         ),
@@ -473,22 +477,26 @@ def _build_answer_patterns(
     }
     patterns = {kind: compile_lazily(pattern, re.IGNORECASE) for kind, pattern in expressions.items()}
     return patterns | _build_name_patterns(
-        answers.get("titles", []), answers.get("places", []), has_spaces, capitalizes_names
+        answers.get("titles", []), answers.get("places", []), has_spaces, capitalizes_names, function_words
     )
 
 
 def _build_name_patterns(
-    titles: Sequence[str], places: Sequence[str], has_spaces: bool, capitalizes_names: bool
+    titles: Sequence[str],
+    places: Sequence[str],
+    has_spaces: bool,
+    capitalizes_names: bool,
+    function_words: frozenset[str],
 ) -> dict[str, re.Pattern[str]]:
     """Return a pattern for each kind of answer that is a name: ``place``, and ``person`` if persons can be recognized.
 
     ``titles`` are words before the name of a person, and ``places`` words before the name of a place. Persons can be
     recognized by capitals if the language ``capitalizes_names``, else by titles in Latin script. ``has_spaces`` is True
-    if it separates words by spaces.
+    if it separates words by spaces. ``function_words`` are those of the language.
     """
     patterns: dict[str, re.Pattern[str]] = {}
     if capitalizes_names:
-        patterns["person"] = compile_lazily(rf"{_CAPITALIZED}|{_TITLED}")
+        patterns["person"] = compile_lazily(rf"{_CAPITALIZED}|{_build_titled_name(function_words)}")
         # A place without a name is known by the word before it: "behind the gym".
         place_pattern = rf"(?i:{_build_alternation(places, has_spaces)}) (?:\w+ )?[^\W\d_]+" if places else r"(?!)"
         patterns["place"] = compile_lazily(rf"{_CAPITALIZED}|{place_pattern}")
@@ -500,3 +508,16 @@ def _build_name_patterns(
     else:
         patterns["place"] = compile_lazily(_build_alternation(places, has_spaces))
     return patterns
+
+
+def _build_titled_name(function_words: frozenset[str]) -> str:
+    """Return a regular expression for the name of a person after a title or an initial: *Dr. Brunel*, *par M. Brunel*.
+
+    An initial must follow a mark or one of the ``function_words`` of the language, because a letter after another word
+    is a label (*bâtiment C. Elles …*), and so is one at the start of a text, except *M.* The name is no function word.
+    """
+    after_words = (rf"(?<=\b(?i:{word}) )" for word in sorted(function_words))
+    before = "|".join([r"(?:^|(?<=[.!?] ))(?=M\.)", r"(?<=[,:] )", r"(?<=\()", *after_words])
+    initial = rf"(?={_CAPITAL}\. )(?:{before}){_CAPITAL}"
+    name = rf"(?!(?i:{'|'.join(sorted(function_words))})(?!\w)){_CAPITAL}[\w'’.-]*\w"
+    return rf"(?<!\w)(?:{_TITLES}|{initial})\. {name}"
