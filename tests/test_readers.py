@@ -642,8 +642,11 @@ def test_html_that_cannot_be_read() -> None:
 def test_markup_in_attributes_and_labels_of_a_picture_hide_no_depth_and_add_none() -> None:
     for attribute in (
         'title="<svg>"', "title='a > b <svg>'", "<svg>", 'title="<!--"', 'href=/?q="', 'a=b="', "a==\"", '="', "a'",
+        'title=a\u00a0b="', 'x=a\x0bb="',
     ):  # fmt: skip
         assert "deep" in read_refused(f"<p>Water</p><div {attribute}>" + "<g/>" * 6_000, "a.html")
+    for comment in ("<!-->", "<!--->", "<!-- a --!>"):
+        assert "deep" in read_refused(f"<p>Water</p>{comment}" + "<div>" * 6_000, "a.html")
     for shape in ("<g><title>A</title><path d='M1'/></g>", "<path/><desc>A</desc>", "<a title='1 > 0'></a><path/>"):
         assert "Water" in read_one(f"<p>Water</p><svg>{shape * 6_000}</svg>", "a.html").text
     assert "Water" in read_one("<p>Water</p>" + '<div title="<b>"></div>' * 6_000, "a.html").text

@@ -44,10 +44,10 @@ _CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
 #: and ``>`` in a quoted value, and ``<`` in a tag, begin and end nothing; a quote inside an unquoted value or a name is
 #: an ordinary character.
 _TAG_PATTERN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(?P<label>title|desc)\b[^<>]*>[^<]*</(?P=label)\s*>|"
-    r"<(?P<slash>/?)(?P<name>[a-z][^\s/>]*)"
-    r"(?:[\s/]++|(?:=[^\s/>=]*+|[^\s/>=]++)"  # the name of an attribute
-    r"""(?:\s*+=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\s>"'][^\s>]*+)?)?+)*+>?""",
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?P<label>title|desc)\b[^<>]*>[^<]*</(?P=label)\s*>|"
+    r"<(?P<slash>/?)(?P<name>[a-z][^ \t\n\f\r/>]*)"
+    r"(?:[ \t\n\f\r/]++|(?:=[^ \t\n\f\r/>=]*+|[^ \t\n\f\r/>=]++)"  # the name of an attribute
+    r"""(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\f\r>"'][^ \t\n\f\r>]*+)?)?+)*+>?""",
     re.S | re.I,
 )
 #: Void elements, and elements that the parser closes automatically, so that they do not accumulate.

@@ -338,7 +338,7 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
     """
     if options.key is not None and options.key not in fields:
         names = ", ".join(name[:_NUM_SHOWN_CHARACTERS] for name in islice(fields, _MAX_LISTED_FIELDS))
-        remedy = f"the option key must name one of: {names}" if names else "the object is empty"
+        remedy = f"the option key must name one of: {names}" if fields else "the object is empty"
         raise BadLineError(f"has no field {options.key!r}; {remedy}")
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)

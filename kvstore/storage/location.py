@@ -68,7 +68,7 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     data_file = path / DATA_FILE
     if data_file.exists() and not data_file.is_file():
         raise NotAStoreError(f"{data_file}: not a regular file, so this is not a store; choose another path")
-    readers_file = data_file.resolve().with_name(READERS_FILE)  # the data file can be a symbolic link
+    readers_file = resolve_data_link(path) / READERS_FILE
     if readers_file.exists() and not readers_file.is_file():
         raise InputError(f"{readers_file}: not a regular file; remove it, and kvstore creates the file that it needs")
     foreign_names = [] if (path / DATA_FILE).is_file() else _list_foreign_names(path)

@@ -38,7 +38,7 @@ _LOWER_CASE = "".join(filter(str.islower, map(chr, range(0x530))))
 #: A capitalized word that does not begin a sentence, and the titles of persons before a period: *M. Brunel*.
 _CAPITAL = rf"(?=[^\W\d_])[^\W\d_{_LOWER_CASE}]"
 _CAPITALIZED = rf"(?<![.!?] )(?<!^)(?<!\w){_CAPITAL}[\w'’.-]*\w"
-_TITLES = "MM|Mmes?|Mlle|Mevr|Mr|Drs?|Dra|Sra?|Sig|Dott|Prof|Ing|Avv"
+_TITLES = "M|MM|Mmes?|Mlle|Mevr|Mr|Drs?|Dra|Sra?|Sig|Dott|Prof|Ing|Avv"
 _CURRENCIES = "[€£¥$₽₺₹₩₴]"
 #: The codes of currencies, in all languages.
 _CURRENCY_CODES = ("chf", "eur", "gbp", "usd")
@@ -202,12 +202,12 @@ class QuestionVocabulary(NamedTuple):
 def build_count_pattern(noun: str) -> re.Pattern[str]:
     """Return a pattern for a number in digits, at most one other word, and a form of the noun, or a field of that name.
 
-    >>> texts = "25 jeunes élèves", "Élèves : 25", "Les élèves ont 25 livres", "Élèves: 8h30"
+    >>> texts = "25 jeunes élèves", "Élèves : 25; Salle : 3", "Les élèves ont 25 livres", "Élèves : 5 €"
     >>> [bool(build_count_pattern("élèves").search(text)) for text in texts]
     [True, True, False, False]
     """
     forms = _escape_forms(noun)
-    field = rf"(?<!\w){forms} ?: ?(?!{_DIGITAL_TIME}|\d?(?:{_NUMBER_WITH_HOUR}))\d"
+    field = rf"(?<!\w){forms} ?: ?(?!0\d)\d{{1,3}}(?:[.,' ]?\d{{3}})*(?=[^\S\n]*(?:[;\n]|\Z))"
     return re.compile(rf"\d[^\S\n](?:[^\W\d_]+[^\S\n])?{forms}|{field}", re.IGNORECASE)
 
 
@@ -511,13 +511,9 @@ def _build_name_patterns(
 
 
 def _build_titled_name(function_words: frozenset[str]) -> str:
-    """Return a regular expression for the name of a person after a title or an initial: *Dr. Brunel*, *par M. Brunel*.
+    """Return a regular expression for the name of a person after a title: *Dr. Brunel*, *M. Brunel*.
 
-    An initial must follow a mark or one of the ``function_words`` of the language, because a letter after another word
-    is a label (*bâtiment C. Elles …*), and so is one at the start of a text, except *M.* The name is no function word.
+    The name is none of the ``function_words`` of the language: *bâtiment M. Elles …*
     """
-    after_words = (rf"(?<=\b(?i:{word}) )" for word in sorted(function_words))
-    before = "|".join([r"(?:^|(?<=[.!?] ))(?=M\.)", r"(?<=[,:] )", r"(?<=\()", *after_words])
-    initial = rf"(?={_CAPITAL}\. )(?:{before}){_CAPITAL}"
     name = rf"(?!(?i:{'|'.join(sorted(function_words))})(?!\w)){_CAPITAL}[\w'’.-]*\w"
-    return rf"(?<!\w)(?:{_TITLES}|{initial})\. {name}"
+    return rf"(?<!\w)(?:{_TITLES})\. {name}"

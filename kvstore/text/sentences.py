@@ -53,7 +53,7 @@ _LABEL_NUMBER_PATTERN = compile_lazily(r"\d{1,3}(?:\.\d{1,3})*[a-z]?|[IVXLC]+")
 _MAX_TITLE_WORDS, _MAX_TITLE_LENGTH = 6, 80
 #: The number of an English caption at the start of a line, which precedes its text: "Example 8.5. A crontab file".
 _CAPTION_NUMBER_PATTERN = compile_lazily(
-    r"(?:^|(?=[^\S\n]*\n))[\s*_]*(?:Example|Figure|Listing|Table) \d{1,3}(?:[.-]\d{1,3})+", re.MULTILINE
+    r"(?:^|(?=[^\S\n]*\n))[\s*_]{0,40}(?:Example|Figure|Listing|Table) \d{1,3}(?:[.-]\d{1,3})+", re.MULTILINE
 )
 #: A number in digits or Roman numerals at the end of a text.
 _NUMBER_END_PATTERN = compile_lazily(r"(?:\d|\b[IVXLC]+)\s*\Z")
