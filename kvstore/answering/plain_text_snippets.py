@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -43,10 +44,13 @@ _SENTENCE_PATTERN = compile_lazily(rf"{SENTENCE_END_PATTERN.pattern}|(?<=[^\W\d_
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
 _MAX_COLUMN_TERM = 40
+#: The number of an item: "5 Rents", "1.2. Rents", "§ 7 Rents".
+_ITEM_NUMBER = r"(?P<prefix>(?:§ ?)?(?:\d{1,3}\.)*)(?P<number>\d{1,3})[.)]? +"
+_NUMBERED_ITEM_PATTERN = compile_lazily(rf"^[ \t]*{_ITEM_NUMBER}(?=[^\W\d_a-z])", re.MULTILINE)
 #: A number with a title of a few words, and the start of the sentence after it: "5 Rents. The board …". An article
 #: after the first word shows an imperative. And the function words that a title in English can have.
 _RUN_IN_HEADING_PATTERN = compile_lazily(
-    r"(?P<prefix>(?:§ ?)?(?:\d{1,3}\.)*)(?P<number>\d{1,3})[.)]? +"
+    rf"{_ITEM_NUMBER}"
     r"(?P<title>[^\W\d_a-z][^\s.!?:;,]*(?! (?:an?|the) )(?: [^\s.!?:;,]+){0,7})\. +(?=[^\W_a-z])"
 )
 _TITLE_WORDS = frozenset("a about against an and at between by for from in of on the to with without".split())
@@ -185,10 +189,14 @@ class PlainTextSplitter:
         if self._language not in (None, "english") or not _is_title(match["title"]):
             return False
         _, title_end = next(split_sentences(match.string[match.start("title") :]))  # "Mr." does not end a title
-        number = int(match["number"])
-        item = rf"^[ \t]*{re.escape(match['prefix'])}(?:{number - 1}|{number + 1})[.)]? +[^\W\d_a-z]"
         is_complete = title_end == len(match["title"]) + 1
-        return is_complete and re.search(item, self._text, re.MULTILINE) is not None
+        neighbors = {(match["prefix"], f"{int(match['number']) + step}") for step in (-1, 1)}
+        return is_complete and not neighbors.isdisjoint(self._item_numbers)
+
+    @cached_property
+    def _item_numbers(self) -> Collection[tuple[str, str]]:
+        """The prefixes and numbers of all numbered items of the text: ("1.", "2") of "1.2. Rents"."""
+        return set(_NUMBERED_ITEM_PATTERN.findall(self._text))
 
     def _find_own_term(self, part: _ParagraphPart, text: str) -> str:
         """Return the term at the start of a part of a paragraph; empty if it has none. ``text`` is the part's text.

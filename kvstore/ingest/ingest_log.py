@@ -53,7 +53,7 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
     with suppress(OSError):
         lines = [*_read_lines(path), json.dumps(entry, ensure_ascii=False)][-_MAX_INGESTS:]
         temporary_path = path.with_name(f"{LOG_FILE}.part")
-        descriptor = open_store_file(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK)
+        descriptor = open_store_file(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write("\n".join(lines) + "\n")
         os.replace(temporary_path, path)

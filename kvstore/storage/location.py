@@ -213,9 +213,10 @@ def make_directory(path: Path) -> None:
 def open_store_file(path: Path, flags: int) -> int:
     """Open a file next to the data file of a store, and return its descriptor; ``flags`` are passed to :func:`os.open`.
 
-    A newly created file gets at most the permissions of the data file, and if possible its owner and group. Raises
-    OSError.
+    A newly created file gets at most the permissions of the data file, and if possible its owner and group. A named
+    pipe in place of the file is not waited for. Raises OSError.
     """
+    flags |= os.O_NONBLOCK  # opening a named pipe would wait for its other end
     try:
         data_status = (path.parent / DATA_FILE).stat()
     except OSError:  # the store is being created

@@ -211,7 +211,8 @@ def read_passages(
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))
     # The rules do not compare numbers, so windows that were selected by such a comparison are always read.
     windows = windows[:_MAX_READ] + [window for window in windows[_MAX_READ:] if window.is_selected]
-    min_logits = _find_min_logits(question, windows, passages, scorer.stem)
+    topic = find_topic(question)  # "parking" in "Tell me about parking"
+    min_logits = _find_min_logits(question, topic, windows, passages, scorer.stem)
     candidates = _read_candidates(reader, question, windows, passages, scorer, rule_scores, min_logits)
     best = candidates[0]
     verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
@@ -228,19 +229,23 @@ def read_passages(
         verdict,
         may_be_chain,
         logit_in_context,
-        lacks_topic_opening=find_topic(question) is not None and best.position not in min_logits,
+        lacks_topic_opening=topic is not None and best.position not in min_logits,
     )
 
 
 def _find_min_logits(
-    question: str, windows: Sequence[Window], passages: Sequence[Passage], stem: Callable[[str], str]
+    question: str,
+    topic: str | None,
+    windows: Sequence[Window],
+    passages: Sequence[Passage],
+    stem: Callable[[str], str],
 ) -> dict[SnippetPosition, float]:
     """Map the position of each read snippet that opens a document about the question's subject to its minimum logit.
 
-    The subject is the topic, the name in "Who is Maria Jensen?" or the whole question. It is the title of the document.
+    The subject is the ``topic``, the name in "Who is Maria Jensen?" or the whole question. It is the document's title.
     """
     name = find_described_name(question)
-    subject_terms = set(list_terms(find_topic(question) or name or question, stem))
+    subject_terms = set(list_terms(topic or name or question, stem))
     min_logit = _OPENING_LOGIT if name is None else _DESCRIPTION_LOGIT
     min_logits: dict[SnippetPosition, float] = {}
     for position in (window.position for window in windows):
@@ -277,9 +282,7 @@ def _read_candidates(
         logit = max(output.logit, min_logits.get(window.position, output.logit))
         rule_score = _compute_rule_score(window, windows, passages, scorer, rule_scores)
         answer = window.text[output.start : output.end]
-        labels = passage.list_labels(window.position.snippet_index)
-        titles = (label for label in labels if not (label.endswith("?") or parse_release(label)))
-        is_in_title = output.end <= window.offset and any(answer in title for title in titles)
+        is_in_title = output.end <= window.offset and _is_in_title(answer, passage, window.position.snippet_index)
         penalty = MISSING_TYPE_SCORE * (window.lacks_answer_type or window.is_ruled_out) + _TITLE_SCORE * is_in_title
         contradicts_question = (
             window.is_ruled_out
@@ -301,6 +304,12 @@ def _read_candidates(
             )
         )
     return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.position))
+
+
+def _is_in_title(answer: str, passage: Passage, index: int) -> bool:
+    """True if the title or a heading above the snippet at ``index`` has the answer, and is no question or release."""
+    labels = (label for label in passage.list_labels(index) if answer in label)
+    return any(not (label.endswith("?") or parse_release(label)) for label in labels)
 
 
 def _is_about_other_year(years: set[str], window: Window, passage: Passage) -> bool:
