@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import subprocess
 import sys
 import tarfile
@@ -309,6 +310,21 @@ def test_everyday_questions_name_snippets_and_words_of_their_sections(monkeypatc
     assert (texts["train"] | texts["prose"]).isdisjoint(texts["held_out"])
     (answer_set,) = load_answer_sets("everyday", TOOLS, limit=20)
     assert [question.kind for question in answer_set.questions] == ["answerable"] * 20 + ["near"] * 20
+
+
+def test_questions_about_folders_name_windows_and_characters_of_them() -> None:
+    num_answered = 0
+    with lzma.open(TOOLS / "everyday_questions" / "folders.jsonl.xz", "rt", encoding="utf-8") as file:
+        for folder in map(json.loads, file):
+            windows = folder["windows"]
+            assert len(set(windows)) == len(windows)
+            for question, answers, others in folder["questions"]:
+                answering = [window for window, _ in answers]
+                assert question and answering + others and set(answering).isdisjoint(others), question
+                assert 0 <= min(answering + others) <= max(answering + others) < len(windows), question
+                assert all(not span or 0 <= span[0] < span[1] <= len(windows[window]) for window, span in answers)
+                num_answered += bool(answers)
+    assert num_answered > 4000
 
 
 def test_files_that_cannot_be_read_stop_the_measurement(

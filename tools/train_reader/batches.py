@@ -19,6 +19,7 @@ from made_questions import MADE_SOURCE, build_made_row
 from network import encode_examples
 from rows import (
     SQUAD2_SOURCES,
+    DrawnExamples,
     Example,
     Row,
     Span,
@@ -102,6 +103,14 @@ class Draft:
         """Add the examples made from ``row``; the form of all of them (title, question mark, capitals) varies alike."""
         self.examples += vary_form(examples, row.title, rng)
         self.articles += [row.article] * len(examples)
+
+    def extend(self, drawn: DrawnExamples) -> None:
+        """Add drawn examples of everyday documents, which are of no article, with their pairs and groups."""
+        start = len(self.examples)
+        self.examples += drawn.examples
+        self.articles += [""] * len(drawn.examples)
+        self.pairs += [(start + answered, start + near_miss) for answered, near_miss in drawn.pairs]
+        self.groups += [[start + example for example in group] for group in drawn.groups]
 
 
 class Batches(torch.utils.data.Dataset[Batch]):

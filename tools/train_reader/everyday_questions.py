@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from rows import Example, Span, find_content_words, vary_form
+from rows import DrawnExamples, Example, Span, find_content_words, vary_form
 
 #: The numbers of answered questions and of near misses of a section in a batch, and of other windows for each of them.
 _NUM_ANSWERED, _NUM_NEAR_MISSES, _NUM_OTHERS, _NUM_OTHERS_OF_NEAR_MISS = 2, 2, 2, 1
@@ -58,17 +58,6 @@ class Section:
     near_misses: list[NearMiss]
 
 
-class SectionExamples(NamedTuple):
-    """The examples of a section, and the ordinals of pairs (answered, near miss) and of groups in them.
-
-    The first ordinal of a group is that of the window that answers.
-    """
-
-    examples: list[Example]
-    pairs: list[tuple[int, int]]
-    groups: list[list[int]]
-
-
 def load_sections(path: Path) -> list[Section]:
     """Return the sections of a file."""
     return [
@@ -89,21 +78,21 @@ def prepend_labels(labels: Iterable[str], text: str) -> str:
     return "".join(sentences) + text
 
 
-def draw_examples(section: Section, rng: random.Random) -> SectionExamples:
+def draw_examples(section: Section, rng: random.Random) -> DrawnExamples:
     """Return examples of random questions of a section, with the pairs to distinguish and the groups to choose from.
 
     All windows of a question have the same labels, and the form of all its examples is varied in the same way.
     """
-    section_examples = SectionExamples([], [], [])
+    drawn = DrawnExamples([], [], [])
     for question in rng.sample(section.answered, min(_NUM_ANSWERED, len(section.answered))):
-        _add_answered_question(section_examples, section, question, rng)
+        _add_answered_question(drawn, section, question, rng)
     for near_miss in rng.sample(section.near_misses, min(_NUM_NEAR_MISSES, len(section.near_misses))):
-        _add_near_miss(section_examples, section, near_miss, rng)
-    return section_examples
+        _add_near_miss(drawn, section, near_miss, rng)
+    return drawn
 
 
 def _add_answered_question(
-    section_examples: SectionExamples, section: Section, question: AnsweredQuestion, rng: random.Random
+    drawn: DrawnExamples, section: Section, question: AnsweredQuestion, rng: random.Random
 ) -> None:
     """Add a group: a window that answers the question, and others of the section that do not."""
     labels = _draw_labels(section, rng)
@@ -112,14 +101,12 @@ def _add_answered_question(
     examples += [
         _build_unanswered_example(section, question.text, other, question.snippets, labels, rng) for other in others
     ]
-    start = len(section_examples.examples)
-    section_examples.groups.append(list(range(start, start + len(examples))))
-    section_examples.examples.extend(vary_form(examples, "", rng))
+    start = len(drawn.examples)
+    drawn.groups.append(list(range(start, start + len(examples))))
+    drawn.examples.extend(vary_form(examples, "", rng))
 
 
-def _add_near_miss(
-    section_examples: SectionExamples, section: Section, near_miss: NearMiss, rng: random.Random
-) -> None:
+def _add_near_miss(drawn: DrawnExamples, section: Section, near_miss: NearMiss, rng: random.Random) -> None:
     """Add a pair: a near miss, and an answered question of the section, which has the same snippet if possible.
 
     Windows around other snippets are added between them.
@@ -132,11 +119,11 @@ def _add_near_miss(
     ]
     partners = [question for question in section.answered if near_miss.snippet in question.snippets]
     partner = rng.choice(partners or section.answered)
-    start = len(section_examples.examples)
-    section_examples.pairs.append((start + len(examples), start))
+    start = len(drawn.examples)
+    drawn.pairs.append((start + len(examples), start))
     ordinal = near_miss.snippet if partners else rng.choice(partner.snippets)
     examples.append(_build_answered_example(section, partner, ordinal, labels, rng))
-    section_examples.examples.extend(vary_form(examples, "", rng))
+    drawn.examples.extend(vary_form(examples, "", rng))
 
 
 def _draw_labels(section: Section, rng: random.Random) -> list[str]:

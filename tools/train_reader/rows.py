@@ -17,7 +17,7 @@ import math
 import random
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_QUESTION_CHARACTERS = 300
 MAX_SENTENCES = 3
@@ -72,6 +72,17 @@ class Example:
     window: str
     answered: bool
     spans: list[Span]
+
+
+class DrawnExamples(NamedTuple):
+    """Examples, and the ordinals of pairs (answered, near miss) and of groups in them.
+
+    The first ordinal of a group is that of the window that answers.
+    """
+
+    examples: list[Example]
+    pairs: list[tuple[int, int]]
+    groups: list[list[int]]
 
 
 _BOUNDARY = re.compile(r"[.!?][\"'”’)\]]*(?:\[\d+\])*\s+(?=[\"'“‘(\[]*[A-Z0-9])|\n+")

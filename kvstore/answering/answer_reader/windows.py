@@ -34,8 +34,9 @@ from ..snippets import MAIL_FIELD_PATTERN, Snippet
 from .quantity_ranges import replace_ranges
 from .superlatives import FIELD_PATTERN, ComparedRow, find_superlative, mark_extremes, split_cells
 
-#: The maximum number of windows that are read for a question.
-MAX_WINDOWS = 16
+#: The maximum number of windows that are scored by rules, with embeddings, for a question; the best are read. Of 804
+#: questions about four folders in other words than the documents, the answer is read for 637 instead of 614 with 16.
+MAX_WINDOWS = 24
 #: If the question has a quantity: the maximum number of windows whose ranges are compared with it, and of those with a
 #: range that includes it that are preferred to likelier windows. The rows of a table can be equally likely otherwise.
 _MAX_COMPARED, _MAX_PREFERRED = 48, 4
