@@ -513,7 +513,7 @@ def _build_name_patterns(
 def _build_titled_name(function_words: frozenset[str]) -> str:
     """Return a regular expression for the name of a person after a title: *Dr. Brunel*, *M. Brunel*.
 
-    The name is none of the ``function_words`` of the language: *bâtiment M. Elles …*
+    The name is not in ``function_words``, those of the language, so *bâtiment M. Elles …* has no name.
     """
     name = rf"(?!(?i:{'|'.join(sorted(function_words))})(?!\w)){_CAPITAL}[\w'’.-]*\w"
     return rf"(?<!\w)(?:{_TITLES})\. {name}"

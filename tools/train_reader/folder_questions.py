@@ -118,7 +118,7 @@ def build_folder(store: kvstore.Store, records: Iterable[dict[str, Any]]) -> dic
         quotes = [quotes] if isinstance(quotes, str) else quotes
         answers, others = [], []
         for window in windows:
-            if _answers(window, quotes, record.get("answer", "")):
+            if _is_answering(window, quotes, record.get("answer", "")):
                 start = window.text.find(record["answer"], window.offset)
                 is_phrase = start >= 0 and len(record["answer"]) <= MAX_SPAN_CHARACTERS
                 span = [start, start + len(record["answer"])] if is_phrase else []
@@ -147,7 +147,7 @@ def _select_windows(store: kvstore.Store, text: str) -> tuple[str, list[Window]]
     return reading.find_asking_sentence(text), selected
 
 
-def _answers(window: Window, quotes: list[str], answer: str) -> bool:
+def _is_answering(window: Window, quotes: list[str], answer: str) -> bool:
     """True if the snippet of a window has most words of a quote, or is a part of a quote with the answer."""
     snippet = window.text[window.offset :]
     return any(
@@ -160,7 +160,8 @@ def _answers(window: Window, quotes: list[str], answer: str) -> bool:
 def _measure_coverage(text: str, other: str) -> float:
     """Return the share of the words of a text that another text has."""
     words, other_words = (re.findall(r"[^\W_]+", value.lower()) for value in (text, other))
-    return sum(word in set(other_words) for word in words) / max(1, len(words))
+    distinct_words = set(other_words)
+    return sum(word in distinct_words for word in words) / max(1, len(words))
 
 
 @click.command()
